@@ -1,0 +1,410 @@
+//! A tree of files in memory: what a series is applied to.
+//!
+//! A [`Tree`] gives read access, whatever holds the files: a git tree, a
+//! folder, a set of proven files, or memory. A [`Snapshot`] lays edits over one
+//! without touching it, so that a whole series is decided before a byte is
+//! written.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use sha1::{Digest, Sha1};
+
+/// The path of a file inside a tree: relative, `/` between its parts, UTF-8.
+///
+/// Made only by [`TreePath::new`], which refuses what could leave the tree or
+/// reach into a repository's own folder; so code behind it may join it to a
+/// root without looking again. (A symbolic link inside the tree is another
+/// matter: whoever writes must not follow one.)
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TreePath(Box<str>);
+
+/// Why a name is no [`TreePath`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// The name is empty.
+    #[error("the name is empty")]
+    Empty,
+    /// The name is not UTF-8; the tool does not guess an encoding.
+    #[error("the name is not UTF-8")]
+    Encoding,
+    /// The name is absolute or has a drive letter.
+    #[error("the name is absolute")]
+    Absolute,
+    /// A part of the name is empty, `.` or `..`.
+    #[error("a part of the name is empty, `.` or `..`")]
+    Escape,
+    /// A part of the name is `.git`, in any case.
+    #[error("a part of the name is `.git`")]
+    GitFolder,
+    /// The name holds a NUL byte or a line break.
+    #[error("the name holds a NUL byte or a line break")]
+    Control,
+}
+
+impl TreePath {
+    /// Checks `name` and owns it.
+    ///
+    /// # Errors
+    /// Says which rule of a tree path `name` breaks.
+    pub fn new(name: &str) -> Result<Self, PathError> {
+        if name.is_empty() {
+            return Err(PathError::Empty);
+        }
+        if name.bytes().any(|b| matches!(b, 0 | b'\n' | b'\r')) {
+            return Err(PathError::Control);
+        }
+        let drive =
+            name.as_bytes().get(1) == Some(&b':') && name.as_bytes()[0].is_ascii_alphabetic();
+        if name.starts_with('/') || name.starts_with('\\') || drive {
+            return Err(PathError::Absolute);
+        }
+        for part in name.split(['/', '\\']) {
+            if matches!(part, "" | "." | "..") {
+                return Err(PathError::Escape);
+            }
+            if part.eq_ignore_ascii_case(".git") {
+                return Err(PathError::GitFolder);
+            }
+        }
+        Ok(Self(name.into()))
+    }
+
+    /// As [`TreePath::new`], from bytes as patches and trees hold them.
+    ///
+    /// # Errors
+    /// Besides those of [`TreePath::new`], [`PathError::Encoding`].
+    pub fn from_bytes(name: &[u8]) -> Result<Self, PathError> {
+        Self::new(std::str::from_utf8(name).map_err(|_| PathError::Encoding)?)
+    }
+
+    /// The path as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The folders that hold the path, the outermost first.
+    pub fn parents(&self) -> impl Iterator<Item = TreePath> {
+        self.0.match_indices('/').map(|(at, _)| TreePath(self.0[..at].into()))
+    }
+}
+
+impl fmt::Display for TreePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for TreePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl FromStr for TreePath {
+    type Err = PathError;
+    fn from_str(name: &str) -> Result<Self, PathError> {
+        Self::new(name)
+    }
+}
+
+impl serde::Serialize for TreePath {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_str(&self.0)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for TreePath {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(d)?;
+        Self::new(&name).map_err(|e| serde::de::Error::custom(format!("`{name}`: {e}")))
+    }
+}
+
+/// What kind of entry a file is, as git's modes tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// `100644`
+    Regular,
+    /// `100755`
+    Executable,
+    /// `120000`: the bytes are the link's target.
+    Symlink,
+    /// `160000`: a commit of another repository; it has no bytes here.
+    Submodule,
+}
+
+impl Mode {
+    /// The mode as git writes it, in octal.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Regular => "100644",
+            Mode::Executable => "100755",
+            Mode::Symlink => "120000",
+            Mode::Submodule => "160000",
+        }
+    }
+
+    /// Reads git's octal text; any permission bits of a regular file other
+    /// than the owner's execute bit are dropped, as git does.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::from_bits(u32::from_str_radix(text, 8).ok()?)
+    }
+
+    /// Reads a mode as `stat` and git trees hold it.
+    #[must_use]
+    pub fn from_bits(bits: u32) -> Option<Self> {
+        match bits & 0o170_000 {
+            0o100_000 | 0 if bits & 0o100 != 0 => Some(Mode::Executable),
+            0o100_000 | 0 => Some(Mode::Regular),
+            0o120_000 => Some(Mode::Symlink),
+            0o160_000 => Some(Mode::Submodule),
+            _ => None,
+        }
+    }
+}
+
+/// A git object id (SHA-1), always whole.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId([u8; 20]);
+
+/// The text is not 40 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a full object id: 40 hexadecimal digits are wanted")]
+pub struct ObjectIdError;
+
+impl ObjectId {
+    /// The id of raw bytes as git stores them.
+    #[must_use]
+    pub fn from_raw(raw: [u8; 20]) -> Self {
+        Self(raw)
+    }
+
+    /// The 20 bytes.
+    #[must_use]
+    pub fn as_raw(&self) -> &[u8; 20] {
+        &self.0
+    }
+
+    /// The id git gives a blob with these bytes.
+    #[must_use]
+    pub fn of_blob(bytes: &[u8]) -> Self {
+        Self::of_object("blob", bytes)
+    }
+
+    /// The id git gives an object of this kind with these bytes.
+    #[must_use]
+    pub fn of_object(kind: &str, bytes: &[u8]) -> Self {
+        let mut hash = Sha1::new();
+        hash.update(format!("{kind} {}\0", bytes.len()));
+        hash.update(bytes);
+        Self(hash.finalize().into())
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for ObjectId {
+    type Err = ObjectIdError;
+    fn from_str(text: &str) -> Result<Self, ObjectIdError> {
+        if text.len() != 40 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(ObjectIdError);
+        }
+        let mut raw = [0; 20];
+        for (byte, pair) in raw.iter_mut().zip(text.as_bytes().chunks(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| ObjectIdError)?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| ObjectIdError)?;
+        }
+        Ok(Self(raw))
+    }
+}
+
+impl serde::Serialize for ObjectId {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for ObjectId {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A file: its mode and its bytes (a symbolic link's bytes are its target).
+#[derive(Clone, PartialEq, Eq)]
+pub struct File {
+    /// What kind of entry it is.
+    pub mode: Mode,
+    /// Its bytes, shared: a snapshot is cheap to copy.
+    pub bytes: Arc<[u8]>,
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.mode.as_str(), String::from_utf8_lossy(&self.bytes))
+    }
+}
+
+impl File {
+    /// A file with these bytes.
+    #[must_use]
+    pub fn new(mode: Mode, bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self { mode, bytes: bytes.into() }
+    }
+}
+
+/// A file of a tree could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read `{path}`")]
+pub struct ReadError {
+    /// The file.
+    pub path: TreePath,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+/// Read access to a tree of files. Folders exist through their files alone.
+pub trait Tree {
+    /// The file at `path`, or nothing where none is.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read.
+    fn file(&self, path: &TreePath) -> Result<Option<File>, ReadError>;
+
+    /// The mode of the file at `path`, without its bytes.
+    fn mode(&self, path: &TreePath) -> Option<Mode>;
+
+    /// Every path, in byte order.
+    fn paths(&self) -> Vec<TreePath>;
+}
+
+/// A tree that is all in memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryTree(pub BTreeMap<TreePath, File>);
+
+impl Tree for MemoryTree {
+    fn file(&self, path: &TreePath) -> Result<Option<File>, ReadError> {
+        Ok(self.0.get(path).cloned())
+    }
+
+    fn mode(&self, path: &TreePath) -> Option<Mode> {
+        self.0.get(path).map(|f| f.mode)
+    }
+
+    fn paths(&self) -> Vec<TreePath> {
+        self.0.keys().cloned().collect()
+    }
+}
+
+/// A tree with edits laid over it; the tree below is never touched.
+#[derive(Clone)]
+pub struct Snapshot<'t> {
+    below: &'t dyn Tree,
+    edits: BTreeMap<TreePath, Option<File>>,
+}
+
+impl<'t> Snapshot<'t> {
+    /// No edits yet.
+    #[must_use]
+    pub fn new(below: &'t dyn Tree) -> Self {
+        Self { below, edits: BTreeMap::new() }
+    }
+
+    /// Puts a file in place, new or instead of the one there.
+    pub fn put(&mut self, path: TreePath, file: File) {
+        self.edits.insert(path, Some(file));
+    }
+
+    /// Takes a file away.
+    pub fn remove(&mut self, path: TreePath) {
+        self.edits.insert(path, None);
+    }
+
+    /// What was put (`Some`) or taken away (`None`), by path. An edit that put
+    /// back what was there is still listed.
+    #[must_use]
+    pub fn edits(&self) -> &BTreeMap<TreePath, Option<File>> {
+        &self.edits
+    }
+}
+
+impl Tree for Snapshot<'_> {
+    fn file(&self, path: &TreePath) -> Result<Option<File>, ReadError> {
+        match self.edits.get(path) {
+            Some(edit) => Ok(edit.clone()),
+            None => self.below.file(path),
+        }
+    }
+
+    fn mode(&self, path: &TreePath) -> Option<Mode> {
+        match self.edits.get(path) {
+            Some(edit) => edit.as_ref().map(|f| f.mode),
+            None => self.below.mode(path),
+        }
+    }
+
+    fn paths(&self) -> Vec<TreePath> {
+        let mut paths = self.below.paths();
+        paths.retain(|p| !self.edits.contains_key(p));
+        paths.extend(self.edits.iter().filter(|(_, f)| f.is_some()).map(|(p, _)| p.clone()));
+        paths.sort();
+        paths
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_could_leave_the_tree_are_refused() {
+        for (name, why) in [
+            ("", PathError::Empty),
+            ("/etc/passwd", PathError::Absolute),
+            ("c:/x", PathError::Absolute),
+            ("\\\\host\\x", PathError::Absolute),
+            ("a/../b", PathError::Escape),
+            ("a\\..\\b", PathError::Escape),
+            ("a//b", PathError::Escape),
+            ("./a", PathError::Escape),
+            ("a/.GIT/config", PathError::GitFolder),
+            ("a\nb", PathError::Control),
+        ] {
+            assert_eq!(TreePath::new(name), Err(why), "{name:?}");
+        }
+        assert_eq!(TreePath::from_bytes(b"h\xe9"), Err(PathError::Encoding));
+        assert_eq!(TreePath::new("a b/hé.txt").map(|p| p.to_string()), Ok("a b/hé.txt".into()));
+    }
+
+    #[test]
+    fn a_blob_id_is_gits() {
+        // `printf 'hello\n' | git hash-object --stdin`
+        assert_eq!(
+            ObjectId::of_blob(b"hello\n").to_string(),
+            "ce013625030ba8dba906f756967f9e9ca394464a"
+        );
+    }
+
+    #[test]
+    fn a_short_id_is_no_id() {
+        assert!("9a795735".parse::<ObjectId>().is_err());
+    }
+}
