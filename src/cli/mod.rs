@@ -1,10 +1,81 @@
 //! The command line: it parses, asks the engine, and prints. It decides
 //! nothing that the engine could decide.
+//!
+//! A command is a file in [`commands`]: an `Args` struct whose doc comment is
+//! the help text, and `run(args, &mut Ui) -> Result<Outcome, CommandError>`.
 
+pub mod commands;
+pub mod error;
+pub mod ui;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::commands::Command;
+use self::error::CommandError;
+use self::ui::{ColorWhen, Format, Ui};
+
+/// Keep a small set of changes alive on a pinned MLX.
+///
+/// `overlay` fetches MLX at the commit that mlx-pin.toml names, lays the series
+/// of patches/<pin>/ over it, and says hunk by hunk what landed where. A hunk
+/// lands only where it is proven to belong; nothing is written unless the whole
+/// series holds.
+///
+/// Exit status: 0 done; 1 something needs a person, and everything is as it
+/// was; 2 usage; 3 bad input refused; 4 a source or a tool is missing; 5 failed
+/// for another reason.
+#[derive(Debug, Parser)]
+#[command(name = "overlay", version, max_term_width = 100, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    global: GlobalArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, clap::Args)]
+struct GlobalArgs {
+    /// Run as if started in DIR
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    directory: Option<PathBuf>,
+    /// How to print the result (markdown and html: reports only)
+    #[arg(long, value_enum, default_value_t, global = true)]
+    format: Format,
+    /// When to colour: auto is on a terminal only, and never under NO_COLOR
+    #[arg(long, value_enum, default_value_t, global = true, value_name = "WHEN")]
+    color: ColorWhen,
+    /// Never touch the network
+    #[arg(long, global = true)]
+    offline: bool,
+    /// Print no progress
+    #[arg(short, long, global = true)]
+    quiet: bool,
+}
 
 /// Runs the program and gives its exit status.
 #[must_use]
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => {
+            let failed = usage.use_stderr();
+            // Nothing can be done about a closed terminal.
+            let _ = usage.print();
+            return ExitCode::from(if failed { 2 } else { 0 });
+        }
+    };
+    let GlobalArgs { directory, format, color, offline, quiet } = cli.global;
+    let mut ui = Ui::new(format, color, quiet, offline);
+    if let Some(directory) = directory
+        && let Err(error) = std::env::set_current_dir(&directory)
+    {
+        let what = format!("cannot change to `{}`: {error}", directory.display());
+        return ui.finish(Err(CommandError::usage(what)));
+    }
+    let result = commands::run(cli.command, &mut ui);
+    ui.finish(result)
 }

@@ -1,0 +1,192 @@
+//! All printing. Results go to standard output, everything else to standard
+//! error; colour and progress only where a person looks on.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use super::error::{CommandError, Outcome, exit_status};
+
+/// How a result is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: one document, with a schema name and version.
+    Json,
+    /// For the body of a pull request.
+    Markdown,
+    /// A page of its own.
+    Html,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ColorWhen {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What is good: a hunk that holds.
+pub const GOOD: Style = AnsiColor::Green.on_default();
+/// What a person should look at.
+pub const WARN: Style = AnsiColor::Yellow.on_default();
+/// What is wrong.
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
+/// What may be passed over.
+pub const DIM: Style = Style::new().dimmed();
+/// Headings.
+pub const BOLD: Style = Style::new().bold();
+
+/// Wraps a text in a style; the stream drops the codes where there is no
+/// colour.
+#[must_use]
+pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// The terminal, as far as commands may know it.
+pub struct Ui {
+    format: Format,
+    out: AutoStream<io::Stdout>,
+    err: AutoStream<io::Stderr>,
+    quiet: bool,
+    offline: bool,
+}
+
+impl Ui {
+    /// For the given switches.
+    #[must_use]
+    pub fn new(format: Format, color: ColorWhen, quiet: bool, offline: bool) -> Self {
+        let choice = match color {
+            ColorWhen::Auto => ColorChoice::Auto,
+            ColorWhen::Always => ColorChoice::AlwaysAnsi,
+            ColorWhen::Never => ColorChoice::Never,
+        };
+        Self {
+            format,
+            out: AutoStream::new(io::stdout(), choice),
+            err: AutoStream::new(io::stderr(), choice),
+            quiet,
+            offline,
+        }
+    }
+
+    /// The format asked for.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Whether the network is off limits.
+    #[must_use]
+    pub fn offline(&self) -> bool {
+        self.offline
+    }
+
+    /// Refuses a format that this command's result has no form for.
+    ///
+    /// # Errors
+    /// A usage error naming the formats there are.
+    pub fn only(&self, formats: &[Format]) -> Result<(), CommandError> {
+        if formats.contains(&self.format) {
+            return Ok(());
+        }
+        let names: Vec<String> = formats.iter().map(|f| format!("{f:?}").to_lowercase()).collect();
+        Err(CommandError::usage(format!(
+            "this command's result has no form `{:?}`; it has {}",
+            self.format,
+            names.join(" and ")
+        )))
+    }
+
+    /// A line of the result, for people.
+    pub fn line(&mut self, text: impl AsRef<str>) {
+        // A reader that went away (`| head`) is no error of ours.
+        let _ = writeln!(self.out, "{}", text.as_ref());
+    }
+
+    /// The result as one JSON document: `schema` is its name, and `version`
+    /// counts up when a field changes its meaning or goes.
+    pub fn json(&mut self, schema: &str, version: u32, result: &impl Serialize) {
+        let mut document = serde_json::Map::new();
+        document.insert("schema".into(), format!("mlx-overlay/{schema}").into());
+        document.insert("version".into(), version.into());
+        match serde_json::to_value(result).expect("reports hold nothing JSON cannot") {
+            serde_json::Value::Object(fields) => document.extend(fields),
+            other => {
+                document.insert("result".into(), other);
+            }
+        }
+        let text = serde_json::to_string_pretty(&document).expect("maps with text keys");
+        let _ = writeln!(self.out, "{text}");
+    }
+
+    /// A word on standard error, such as where a lock is waited for.
+    pub fn note(&mut self, text: impl AsRef<str>) {
+        if !self.quiet {
+            let _ = writeln!(self.err, "{}", text.as_ref());
+        }
+    }
+
+    /// A warning on standard error; shown also under `--quiet`.
+    pub fn warn(&mut self, text: impl AsRef<str>) {
+        let _ = writeln!(self.err, "{} {}", paint(WARN, "warning:"), text.as_ref());
+    }
+
+    /// Progress of something long: a bar on a terminal, nothing elsewhere. It
+    /// goes when it is dropped.
+    #[must_use]
+    pub fn progress(&self, what: &str) -> ProgressBar {
+        if self.quiet || !io::stderr().is_terminal() {
+            return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        }
+        let bar = ProgressBar::new_spinner().with_message(what.to_string());
+        bar.set_style(
+            ProgressStyle::with_template("{spinner} {msg} {wide_bar} {pos}/{len}")
+                .expect("the template is a constant"),
+        );
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar
+    }
+
+    /// Prints the error, if there is one, and gives the exit status.
+    pub fn finish(mut self, result: Result<Outcome, CommandError>) -> ExitCode {
+        if let Err(error) = &result {
+            if self.format == Format::Json {
+                self.json("error", 1, &serde_json::json!({ "error": error.to_json() }));
+            }
+            self.print_error(error);
+        }
+        ExitCode::from(exit_status(&result))
+    }
+
+    fn print_error(&mut self, error: &CommandError) {
+        let mut chain = error.chain();
+        let place =
+            error.place.file.iter().map(|file| match (error.place.line, error.place.byte) {
+                (Some(line), Some(byte)) => format!("{file}:{line} (byte {byte}): "),
+                (Some(line), None) => format!("{file}:{line}: "),
+                _ => format!("{file}: "),
+            });
+        let first = place.chain(chain.next()).collect::<String>();
+        let _ = writeln!(self.err, "{} {first}", paint(BAD, "error:"));
+        for cause in chain {
+            let _ = writeln!(self.err, "  {} {cause}", paint(DIM, "because:"));
+        }
+        for hint in &error.hints {
+            let _ = writeln!(self.err, "  {} {hint}", paint(GOOD, "try:"));
+        }
+    }
+}
