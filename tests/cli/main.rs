@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    libtest_mimic::run(&libtest_mimic::Arguments::from_args(), Vec::new()).exit_code()
+    overlay_tests_support::Suite::new().run()
 }
