@@ -1,7 +1,24 @@
 //! Patches as bytes and as types: parsed, checked, printed back.
 //!
-//! Nothing here knows of trees, pins or series. A parsed [`Patch`] keeps every
-//! byte it was read from, so that printing gives the same bytes back.
+//! Nothing here knows of pins or series. A parsed [`Patch`] keeps every byte it
+//! was read from, so that printing gives the same bytes back.
+//!
+//! [`parse`] reads bytes, [`names`] says which files of a tree are meant,
+//! [`binary`] applies a `GIT binary patch`, [`quilt`] reads a quilt series;
+//! what none of them takes is a [`Refusal`].
+
+pub mod binary;
+mod header;
+mod hunk;
+mod lines;
+pub mod names;
+mod parse;
+pub mod quilt;
+mod quote;
+mod refusal;
+
+pub use parse::parse;
+pub use refusal::{Reason, Refusal};
 
 use crate::snapshot::Mode;
 
@@ -23,6 +40,10 @@ pub struct FilePatch {
     pub header: Vec<u8>,
     /// 1-based line of the patch file at which the header begins.
     pub line: usize,
+    /// Offset of the header in the patch file, in bytes.
+    pub byte: usize,
+    /// The names as the header writes them.
+    pub names: HeaderNames,
     /// The old name as written, unquoted, nothing stripped; `None` for
     /// `/dev/null` or where the file is new.
     pub old_name: Option<Vec<u8>>,
@@ -39,6 +60,31 @@ pub struct FilePatch {
     pub index: Option<(String, String)>,
     /// The change of its bytes.
     pub body: Body,
+}
+
+/// The names of a header as written, unquoted, nothing stripped: what tells
+/// whether they carry a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderNames {
+    /// The first name of the `diff --git` line, or that of the `---` line
+    /// (`None` for `/dev/null`).
+    pub old: Option<Vec<u8>>,
+    /// The second one, or that of the `+++` line.
+    pub new: Option<Vec<u8>>,
+    /// The names of `rename from` and `rename to`, or `copy …`: git writes
+    /// them without a prefix.
+    pub moved: Option<(Vec<u8>, Vec<u8>)>,
+    /// Whether a `diff --git` line is there.
+    pub style: HeaderStyle,
+}
+
+/// The two kinds of header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderStyle {
+    /// `diff --git`, with git's extended lines.
+    Git,
+    /// `---` and `+++` alone.
+    Plain,
 }
 
 /// What becomes of a file as a whole.
@@ -149,6 +195,22 @@ impl Hunk {
 }
 
 impl Patch {
+    /// Refuses a patch that changes nothing. An empty file is a patch of its
+    /// own in a quilt series; given alone it is a mistake.
+    ///
+    /// # Errors
+    /// [`Reason::NoPatch`].
+    pub fn require_files(&self) -> Result<(), Refusal> {
+        if self.files.is_empty() {
+            return Err(Refusal::new(
+                Reason::NoPatch,
+                "the patch is empty",
+                "name a patch that changes a file; an empty one may stand in a quilt series only",
+            ));
+        }
+        Ok(())
+    }
+
     /// The bytes the patch was read from.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
