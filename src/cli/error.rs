@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use mlx_overlay_engine::apply::ApplyError;
+use mlx_overlay_engine::patch::Refusal;
+
 /// How a command that ran to its end ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -111,6 +114,22 @@ impl CommandError {
     pub fn at(mut self, file: impl fmt::Display, line: Option<usize>, byte: Option<usize>) -> Self {
         self.place = Place { file: Some(file.to_string()), line, byte };
         self
+    }
+
+    /// A patch or a quilt series that is not taken; `file` is its name.
+    pub fn from_refusal(refusal: Refusal, file: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::Refused, anyhow::Error::msg(refusal.message))
+            .reason(refusal.reason.as_str())
+            .at(file, refusal.line, refusal.byte)
+            .hint(refusal.remedy)
+    }
+
+    /// A patch that could not be judged; `file` is its name.
+    pub fn from_apply(error: ApplyError, file: impl fmt::Display) -> Self {
+        match error {
+            ApplyError::Refused(refusal) => Self::from_refusal(refusal, file),
+            ApplyError::Read(error) => Self::new(ErrorKind::Failed, error),
+        }
     }
 
     /// The causes, the outermost first.

@@ -6,6 +6,7 @@
 
 pub mod commands;
 pub mod error;
+pub mod render;
 pub mod ui;
 
 use std::path::PathBuf;

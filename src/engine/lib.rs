@@ -3,11 +3,13 @@
 //! It takes bytes and trees and gives back plans, trees and reports. It never
 //! prints, knows no terminal, and reads no variable of cargo's. Direction of
 //! use: [`patch`], [`snapshot`] and [`merge`] know nothing of the rest;
-//! `locate` and `apply` are pure over them; what touches the world stands
+//! [`locate`] and [`apply`] are pure over them; what touches the world stands
 //! in modules of its own.
 
+pub mod apply;
 pub mod locate;
 pub mod merge;
+pub mod moved;
 pub mod patch;
 pub mod report;
 pub mod snapshot;

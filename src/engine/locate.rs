@@ -214,7 +214,7 @@ fn judge(
     };
     let rivals: Vec<usize> = fits[i].iter().copied().filter(|&at| at != choice.at).collect();
     if !in_order(i, hunks, fits, chosen).contains(&choice.at) {
-        return Err(conflict(hunk, text, None, "the hunks of this file stand in another order"));
+        return Err(conflict(hunk, text, None, OTHER_ORDER));
     }
     // The text stands where the header says, but it stands in other places too,
     // and a neighbour that has one place only says that everything moved.
@@ -422,9 +422,13 @@ fn nearby(
     Nearby { line: is.start + 1, diff }
 }
 
+const OTHER_ORDER: &str = "the hunks of this file stand in another order than its lines";
+
 fn unplaced_alone(hunk: &Hunk, fits: &[usize], text: &[&[u8]]) -> Unplaced {
-    if fits.len() > 1 {
-        return ambiguous(hunk, fits, text);
+    match fits {
+        [] => {}
+        [_] => return conflict(hunk, text, None, OTHER_ORDER),
+        _ => return ambiguous(hunk, fits, text),
     }
     if hunk.old.len == 0 && !text.is_empty() {
         let why = "it has no context, so nothing proves its place; give the text it was made for \
@@ -486,12 +490,12 @@ fn without_line_end(line: &[u8]) -> &[u8] {
 }
 
 fn standing_but_for_line_ends(hunk: &Hunk, text: &[&[u8]]) -> Option<usize> {
-    let wanted: Vec<&[u8]> = hunk.preimage().map(without_line_end).collect();
-    if wanted.is_empty() || wanted.len() > text.len() {
-        return None;
-    }
-    (0..=text.len() - wanted.len()).find(|&at| {
-        text[at..at + wanted.len()].iter().map(|l| without_line_end(l)).eq(wanted.iter().copied())
+    let wanted: Vec<&[u8]> = hunk.preimage().collect();
+    let same = |(w, t): (&&[u8], &&[u8])| without_line_end(w) == without_line_end(t);
+    let last = text.len().checked_sub(wanted.len()).filter(|_| !wanted.is_empty())?;
+    (0..=last).find(|&at| {
+        let found = &text[at..at + wanted.len()];
+        found != &wanted[..] && wanted.iter().zip(found).all(same)
     })
 }
 
@@ -539,3 +543,6 @@ fn nearest(wanted: &[&[u8]], text: &[&[u8]], near: usize) -> Option<usize> {
 fn shown(line: &[u8]) -> String {
     String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line)).into_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,496 @@
+//! A patch laid on a tree in memory: every file, every hunk, and a report of
+//! what landed where. Nothing is written; the caller publishes the snapshot's
+//! edits, or drops them where the report does not hold.
+
+use std::sync::Arc;
+
+use crate::locate::{Edit, Place, Placed, Text, Unplaced, place_alone, place_mapped};
+use crate::merge::lines;
+use crate::moved::find_moved;
+use crate::patch::names::{self, Names, Prefixes};
+use crate::patch::{Body, FilePatch, Hunk, LineKind, Operation, Patch, Reason, Refusal, binary};
+use crate::report::{Conflict, FileReport, HunkClass, HunkReport, PatchReport};
+use crate::snapshot::{File, Mode, ObjectId, ReadError, Snapshot, Tree, TreePath};
+
+/// Why a patch could not be judged at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The patch is unsafe or malformed.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A file of the tree cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// The trees a series is laid on, and what is done to them so far.
+pub struct Ground<'t> {
+    /// The tree to change.
+    pub target: Snapshot<'t>,
+    /// The tree the series was made for, kept in step patch by patch, where it
+    /// is at hand.
+    pub base: Option<Snapshot<'t>>,
+}
+
+impl<'t> Ground<'t> {
+    /// A tree alone: a hunk's place is what it states and what stands there.
+    #[must_use]
+    pub fn alone(target: &'t dyn Tree) -> Self {
+        Self { target: Snapshot::new(target), base: None }
+    }
+
+    /// A tree, and the one the series was made for: places are mapped.
+    #[must_use]
+    pub fn mapped(base: &'t dyn Tree, target: &'t dyn Tree) -> Self {
+        Self { target: Snapshot::new(target), base: Some(Snapshot::new(base)) }
+    }
+
+    /// Lays one patch on the target, and on the base so that the next patch
+    /// finds the text it was made for. What holds is applied even where its
+    /// neighbour does not, so that the report covers what follows; a caller
+    /// that wants all or nothing looks at [`PatchReport::holds`] and drops the
+    /// ground.
+    ///
+    /// # Errors
+    /// The patch is refused, or a file cannot be read. The target may then
+    /// hold part of the patch: drop it.
+    pub fn apply(
+        &mut self,
+        name: &str,
+        patch: &Patch,
+        strip: usize,
+    ) -> Result<PatchReport, ApplyError> {
+        let exists = |path: &TreePath| self.has(path);
+        let prefixes = names::prefixes(patch, &exists);
+        let mut report = PatchReport { name: name.to_string(), files: vec![], hunks: vec![] };
+        for file in &patch.files {
+            let judged = self.apply_file(file, strip, prefixes)?;
+            report.files.push(judged.file);
+            report.hunks.extend(judged.hunks);
+        }
+        Ok(report)
+    }
+
+    fn has(&self, path: &TreePath) -> bool {
+        let base = self.base.as_ref();
+        self.target.mode(path).is_some() || base.is_some_and(|b| b.mode(path).is_some())
+    }
+
+    fn apply_file(
+        &mut self,
+        patch: &FilePatch,
+        strip: usize,
+        prefixes: Prefixes,
+    ) -> Result<Judged, ApplyError> {
+        let names = names::resolve(patch, strip, prefixes, &|path| self.has(path))?;
+        for path in names.old.iter().chain(&names.new) {
+            names::check_no_link_above(&self.target, path)?;
+        }
+        let mut judged = self.judge(patch, &names, Text::Unknown)?;
+        for (path, file) in judged.edits.iter().filter_map(|(p, f)| Some((p, f.as_ref()?))) {
+            names::check_link_target(path, file)?;
+        }
+        if let Some(base) = &mut self.base {
+            let own = Ground { target: base.clone(), base: None };
+            edit(base, own.judge(patch, &names, Text::Base)?.edits);
+        }
+        edit(&mut self.target, std::mem::take(&mut judged.edits));
+        Ok(judged)
+    }
+
+    /// What the file patch does to the target, decided and not yet done.
+    fn judge(&self, patch: &FilePatch, names: &Names, known: Text) -> Result<Judged, ApplyError> {
+        match (names.operation, &names.old, &names.new) {
+            (Operation::Delete, Some(old), _) => self.delete(patch, old, known),
+            (_, Some(old), Some(new)) => self.modify(patch, names.operation, old, new, known),
+            (_, _, Some(new)) => self.create(patch, new),
+            (_, _, None) => Err(Refusal::new(
+                Reason::Malformed,
+                "the file patch names no file",
+                "make the patch again",
+            )
+            .into()),
+        }
+    }
+
+    fn create(&self, patch: &FilePatch, path: &TreePath) -> Result<Judged, ApplyError> {
+        let bytes: Arc<[u8]> = match &patch.body {
+            Body::Text(hunks) => postimage(hunks).into(),
+            Body::Binary(_) | Body::BinaryWithoutData(_) => binary::apply(patch, None)?.into(),
+        };
+        let new = File::new(patch.new_mode.unwrap_or(Mode::Regular), bytes);
+        let judged = Judged::new(Operation::Create, path.clone(), None);
+        let there = self.target.file(path)?;
+        let blocked = path.parents().find(|p| self.target.mode(p).is_some());
+        match there {
+            Some(file) if file == new => Ok(judged.all(HunkClass::Landed, patch)),
+            Some(_) => Ok(judged.none(
+                HunkClass::Conflict,
+                "the file is there already, with other bytes",
+                patch,
+            )),
+            None if blocked.is_some() => Ok(judged.none(
+                HunkClass::Conflict,
+                "a file stands where its folder should be",
+                patch,
+            )),
+            None => Ok(judged.all(HunkClass::Exact, patch).edit(path.clone(), Some(new))),
+        }
+    }
+
+    fn delete(
+        &self,
+        patch: &FilePatch,
+        path: &TreePath,
+        known: Text,
+    ) -> Result<Judged, ApplyError> {
+        let judged = Judged::new(Operation::Delete, path.clone(), None);
+        let Some(file) = self.target.file(path)? else {
+            let had = match &self.base {
+                Some(base) => base.mode(path).is_some(),
+                None => known == Text::Base,
+            };
+            return Ok(if had {
+                judged.all(HunkClass::Landed, patch)
+            } else {
+                judged.none(HunkClass::FileDeleted, "the file to delete is not there", patch)
+            });
+        };
+        let rest = self.content(patch, path, path, &file, known)?;
+        if rest.hunks.iter().any(|h| !h.class.holds()) {
+            let why = "the file to delete has changed";
+            return Ok(judged.hunks(HunkClass::Conflict, Some(why), rest.hunks));
+        }
+        if !rest.bytes.is_empty() {
+            return Ok(judged.none(
+                HunkClass::Conflict,
+                "the file to delete holds more than the patch takes away",
+                patch,
+            ));
+        }
+        Ok(judged.hunks(HunkClass::Exact, None, rest.hunks).edit(path.clone(), None))
+    }
+
+    /// A change in place, a rename (`from` goes) or a copy (it stays).
+    fn modify(
+        &self,
+        patch: &FilePatch,
+        operation: Operation,
+        from: &TreePath,
+        to: &TreePath,
+        known: Text,
+    ) -> Result<Judged, ApplyError> {
+        let renamed = from != to;
+        let judged = Judged::new(operation, to.clone(), renamed.then(|| from.clone()));
+        let Some(file) = self.target.file(from)? else {
+            return self.modify_absent(patch, operation, from, to);
+        };
+        if renamed && self.target.mode(to).is_some() {
+            return Ok(judged.none(HunkClass::Conflict, "the new name is taken", patch));
+        }
+        if file.mode == Mode::Submodule {
+            return Ok(judged.none(HunkClass::Conflict, "it is a submodule", patch));
+        }
+        if file.mode == Mode::Symlink && patch.new_mode != Some(Mode::Symlink) {
+            let why = "it is a symbolic link here, and the patch is made for a file";
+            return Ok(judged.none(HunkClass::Conflict, why, patch));
+        }
+        let (mode, mode_class) = match new_mode(patch, file.mode) {
+            Ok(mode) => mode,
+            Err(why) => return Ok(judged.none(HunkClass::Conflict, &why, patch)),
+        };
+        let content = self.content(patch, from, to, &file, known)?;
+        let class = if renamed { HunkClass::Exact } else { mode_class };
+        let judged = judged.hunks(class, None, content.hunks);
+        let judged = if renamed && operation == Operation::Rename {
+            judged.edit(from.clone(), None)
+        } else {
+            judged
+        };
+        Ok(judged.edit(to.clone(), Some(File::new(mode, content.bytes))))
+    }
+
+    /// The file to change is not there: it has another name now, or it is gone.
+    fn modify_absent(
+        &self,
+        patch: &FilePatch,
+        operation: Operation,
+        from: &TreePath,
+        to: &TreePath,
+    ) -> Result<Judged, ApplyError> {
+        let judged = Judged::new(operation, to.clone(), (from != to).then(|| from.clone()));
+        let Some(was) = self.base.as_ref().map(|b| b.file(from)).transpose()?.flatten() else {
+            return Ok(judged.none(HunkClass::FileDeleted, "the tree has no such file", patch));
+        };
+        let moved =
+            find_moved(from, &was, self.base.as_ref().expect("`was` came from it"), &self.target)?;
+        let Some(now) = moved else {
+            let why = "upstream took the file away";
+            return Ok(judged.none(HunkClass::FileDeleted, why, patch));
+        };
+        if from != to {
+            if now == *to
+                && self.target.file(to)?.is_some_and(|f| f.bytes == was.bytes)
+                && no_change(patch)
+            {
+                return Ok(judged.all(HunkClass::Landed, patch));
+            }
+            let why = format!("upstream renamed the file to `{now}`");
+            return Ok(judged.none(HunkClass::Conflict, &why, patch));
+        }
+        let file = self.target.file(&now)?.expect("it was just found there");
+        let mut content = self.content(patch, from, &now, &file, Text::Unknown)?;
+        let placed = |h: &&mut HunkReport| h.class.holds() && h.class != HunkClass::Landed;
+        content.hunks.iter_mut().filter(placed).for_each(|h| h.class = HunkClass::FileMoved);
+        Ok(Judged::new(operation, now.clone(), Some(from.clone()))
+            .hunks(HunkClass::FileMoved, None, content.hunks)
+            .edit(now, Some(File::new(file.mode, content.bytes))))
+    }
+
+    /// The file's bytes after the hunks that hold, and every hunk's report.
+    /// `from` is its name in the base, `to` the one to report.
+    fn content(
+        &self,
+        patch: &FilePatch,
+        from: &TreePath,
+        to: &TreePath,
+        file: &File,
+        known: Text,
+    ) -> Result<Content, ApplyError> {
+        let hunks = match &patch.body {
+            Body::Text(hunks) => hunks,
+            Body::Binary(_) | Body::BinaryWithoutData(_) => {
+                let bytes = binary::apply(patch, Some(&file.bytes))?;
+                return Ok(Content { bytes: bytes.into(), hunks: vec![] });
+            }
+        };
+        if hunks.is_empty() {
+            return Ok(Content { bytes: file.bytes.clone(), hunks: vec![] });
+        }
+        let text = lines(&file.bytes);
+        let base = match &self.base {
+            Some(base) => base.file(from)?,
+            None => None,
+        };
+        let places = match &base {
+            Some(base) => place_mapped(hunks, &lines(&base.bytes), &text),
+            None if is_indexed(patch, &file.bytes) => place_alone(hunks, &text, Text::Base),
+            None => place_alone(hunks, &text, known),
+        };
+        let places = one_site_each(places, hunks);
+        let edits = places.iter().flatten().flat_map(|p| &p.edits);
+        let bytes = edited(&text, edits).into();
+        Ok(Content { bytes, hunks: reports(to, hunks, &places) })
+    }
+}
+
+/// A file's bytes after its hunks, with their reports.
+struct Content {
+    bytes: Arc<[u8]>,
+    hunks: Vec<HunkReport>,
+}
+
+/// What one file patch does, decided.
+struct Judged {
+    file: FileReport,
+    hunks: Vec<HunkReport>,
+    edits: Vec<(TreePath, Option<File>)>,
+}
+
+impl Judged {
+    fn new(operation: Operation, path: TreePath, from: Option<TreePath>) -> Self {
+        let operation = match operation {
+            Operation::Modify => "modify",
+            Operation::Create => "create",
+            Operation::Delete => "delete",
+            Operation::Rename => "rename",
+            Operation::Copy => "copy",
+        };
+        let file = FileReport { path, from, operation, class: HunkClass::Exact, why: None };
+        Self { file, hunks: vec![], edits: vec![] }
+    }
+
+    fn edit(mut self, path: TreePath, file: Option<File>) -> Self {
+        self.edits.push((path, file));
+        self
+    }
+
+    fn hunks(mut self, class: HunkClass, why: Option<&str>, hunks: Vec<HunkReport>) -> Self {
+        self.file.class = class;
+        self.file.why = why.map(str::to_string);
+        self.hunks = hunks;
+        self
+    }
+
+    /// The file and every hunk of it are of this class, which holds.
+    fn all(self, class: HunkClass, patch: &FilePatch) -> Self {
+        let path = self.file.path.clone();
+        let hunk = |(i, h): (usize, &Hunk)| {
+            let line = Some(1).filter(|_| class != HunkClass::Landed);
+            HunkReport { line, new_line: Some(1), ..blank(class, &path, i, h) }
+        };
+        let hunks = text_hunks(patch).iter().enumerate().map(hunk).collect();
+        self.hunks(class, None, hunks)
+    }
+
+    /// The file and every hunk of it are of this class, which does not hold.
+    fn none(self, class: HunkClass, why: &str, patch: &FilePatch) -> Self {
+        let path = self.file.path.clone();
+        let hunk = |(i, h): (usize, &Hunk)| HunkReport {
+            why: Some(why.to_string()),
+            conflict: Some(Conflict {
+                wanted: h
+                    .preimage()
+                    .map(|l| {
+                        String::from_utf8_lossy(l.strip_suffix(b"\n").unwrap_or(l)).into_owned()
+                    })
+                    .collect(),
+                ..Conflict::default()
+            }),
+            ..blank(class, &path, i, h)
+        };
+        let hunks = text_hunks(patch).iter().enumerate().map(hunk).collect();
+        self.hunks(class, Some(why), hunks)
+    }
+}
+
+fn text_hunks(patch: &FilePatch) -> &[Hunk] {
+    match &patch.body {
+        Body::Text(hunks) => hunks,
+        _ => &[],
+    }
+}
+
+fn no_change(patch: &FilePatch) -> bool {
+    matches!(&patch.body, Body::Text(hunks) if hunks.is_empty())
+}
+
+fn edit(snapshot: &mut Snapshot, edits: Vec<(TreePath, Option<File>)>) {
+    for (path, file) in edits {
+        match file {
+            Some(file) => snapshot.put(path, file),
+            None => snapshot.remove(path),
+        }
+    }
+}
+
+fn postimage(hunks: &[Hunk]) -> Vec<u8> {
+    hunks.iter().flat_map(Hunk::postimage).flatten().copied().collect()
+}
+
+/// The mode after the patch, and whether the change of mode is needed still.
+fn new_mode(patch: &FilePatch, is: Mode) -> Result<(Mode, HunkClass), String> {
+    match (patch.old_mode, patch.new_mode) {
+        (Some(old), Some(new)) if old != new => {
+            if is == old {
+                Ok((new, HunkClass::Exact))
+            } else if is == new {
+                Ok((new, HunkClass::Landed))
+            } else {
+                Err(format!("its mode is {}, where the patch wants {}", is.as_str(), old.as_str()))
+            }
+        }
+        _ => Ok((is, HunkClass::Exact)),
+    }
+}
+
+/// Whether the patch's `index` line names the very bytes at hand: then they
+/// are the text it was made for.
+fn is_indexed(patch: &FilePatch, bytes: &[u8]) -> bool {
+    // Git abbreviates to no less than seven digits.
+    patch.index.as_ref().is_some_and(|(old, _)| {
+        old.len() >= 7 && ObjectId::of_blob(bytes).to_string().starts_with(old.as_str())
+    })
+}
+
+/// Turns down a hunk whose place an earlier one of the file took.
+fn one_site_each(places: Vec<Place>, hunks: &[Hunk]) -> Vec<Place> {
+    let mut end: Option<usize> = None;
+    let mut insertion_at: Option<usize> = None;
+    places
+        .into_iter()
+        .zip(hunks)
+        .map(|(place, hunk)| {
+            let placed = place?;
+            let taken = placed.edits.iter().any(|e| {
+                end.is_some_and(|end| e.range.start < end) || (insertion_at == Some(e.range.start))
+            });
+            if taken {
+                let wanted = hunk
+                    .preimage()
+                    .map(|l| String::from_utf8_lossy(l).trim_end().to_string())
+                    .collect();
+                return Err(Unplaced {
+                    class: HunkClass::Conflict,
+                    why: "another hunk of the patch has its place".into(),
+                    conflict: Conflict { wanted, ..Conflict::default() },
+                });
+            }
+            if let Some(last) = placed.edits.last() {
+                end = Some(last.range.end);
+                insertion_at = last.range.is_empty().then_some(last.range.start);
+            }
+            Ok(placed)
+        })
+        .collect()
+}
+
+fn edited<'e>(text: &[&[u8]], edits: impl Iterator<Item = &'e Edit>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut next = 0;
+    for edit in edits {
+        text[next..edit.range.start].iter().for_each(|l| out.extend_from_slice(l));
+        edit.lines.iter().for_each(|l| out.extend_from_slice(l));
+        next = edit.range.end;
+    }
+    text[next..].iter().for_each(|l| out.extend_from_slice(l));
+    out
+}
+
+fn blank(class: HunkClass, file: &TreePath, index: usize, hunk: &Hunk) -> HunkReport {
+    let count = |kind| hunk.lines.iter().filter(|l| l.kind == kind).count();
+    HunkReport {
+        class,
+        file: file.clone(),
+        number: index + 1,
+        patch_line: hunk.line,
+        stated_line: hunk.old.start,
+        line: None,
+        new_line: None,
+        added: count(LineKind::Added),
+        removed: count(LineKind::Removed),
+        inferred: false,
+        rivals: vec![],
+        nearby: None,
+        why: None,
+        conflict: None,
+    }
+}
+
+fn reports(path: &TreePath, hunks: &[Hunk], places: &[Place]) -> Vec<HunkReport> {
+    let mut shift = 0;
+    let report = |((i, hunk), place): ((usize, &Hunk), &Place)| match place {
+        Ok(Placed { class, site, edits, inferred, rivals, nearby }) => {
+            let landed = *class == HunkClass::Landed;
+            let line = site.start + 1;
+            let new_line = line.checked_add_signed(shift);
+            for edit in edits {
+                shift += edit.lines.len().cast_signed() - edit.range.len().cast_signed();
+            }
+            HunkReport {
+                line: Some(line).filter(|_| !landed),
+                new_line,
+                inferred: *inferred,
+                rivals: rivals.iter().map(|r| r + 1).collect(),
+                nearby: nearby.clone(),
+                ..blank(*class, path, i, hunk)
+            }
+        }
+        Err(Unplaced { class, why, conflict }) => HunkReport {
+            why: Some(why.clone()),
+            conflict: Some(conflict.clone()),
+            ..blank(*class, path, i, hunk)
+        },
+    };
+    hunks.iter().enumerate().zip(places).map(report).collect()
+}

@@ -1,0 +1,142 @@
+use super::*;
+use crate::merge::lines;
+use crate::patch::{Body, parse};
+
+fn hunks(body: &str) -> Vec<Hunk> {
+    let patch = parse(format!("--- a/f\n+++ b/f\n{body}").as_bytes()).expect("a patch");
+    match patch.files.into_iter().next().expect("a file").body {
+        Body::Text(hunks) => hunks,
+        _ => panic!("text"),
+    }
+}
+
+fn alone(body: &str, text: &str) -> Vec<Place> {
+    place_alone(&hunks(body), &lines(text.as_bytes()), Text::Unknown)
+}
+
+fn mapped(body: &str, base: &str, text: &str) -> Vec<Place> {
+    place_mapped(&hunks(body), &lines(base.as_bytes()), &lines(text.as_bytes()))
+}
+
+fn classes(places: &[Place]) -> Vec<&'static str> {
+    places
+        .iter()
+        .map(|p| match p {
+            Ok(placed) => placed.class.as_str(),
+            Err(unplaced) => unplaced.class.as_str(),
+        })
+        .collect()
+}
+
+const INSERT: &str = "@@ -2,4 +2,5 @@\n b\n c\n+new\n d\n e\n";
+const ABCDEF: &str = "a\nb\nc\nd\ne\nf\n";
+
+#[test]
+fn a_hunk_follows_its_lines() {
+    let text = "0\n1\na\nb\nc\nd\ne\nf\n";
+    let places = mapped(INSERT, ABCDEF, text);
+    assert_eq!(classes(&places), ["moved"]);
+    let placed = places[0].as_ref().expect("placed");
+    assert_eq!((placed.site.clone(), placed.nearby.is_none()), (3..7, true));
+    assert_eq!(placed.edits[0].range, 5..5);
+}
+
+#[test]
+fn outer_context_may_change_and_is_shown() {
+    let places = mapped(INSERT, ABCDEF, "a\nB\nc\nd\ne\nf\n");
+    assert_eq!(classes(&places), ["moved"]);
+    let nearby = places[0].as_ref().expect("placed").nearby.as_ref().expect("changed nearby");
+    assert_eq!(nearby.diff, ["-b", "+B", " c", " d", " e"]);
+}
+
+#[test]
+fn a_changed_line_beside_the_change_conflicts() {
+    for text in ["a\nb\nC\nd\ne\nf\n", "a\nb\nc\nx\nd\ne\nf\n", "a\nb\nc\ne\nf\n"] {
+        assert_eq!(classes(&mapped(INSERT, ABCDEF, text)), ["conflict"], "{text:?}");
+    }
+}
+
+#[test]
+fn a_change_that_is_there_has_landed() {
+    let places = mapped(INSERT, ABCDEF, "0\na\nb\nc\nnew\nd\ne\nf\n");
+    assert_eq!(classes(&places), ["landed"]);
+    assert!(places[0].as_ref().expect("placed").edits.is_empty());
+}
+
+#[test]
+fn a_change_that_is_there_in_part_conflicts() {
+    let body = "@@ -1,6 +1,6 @@\n a\n-b\n+B\n c\n d\n-e\n+E\n f\n";
+    assert_eq!(classes(&mapped(body, ABCDEF, "a\nB\nc\nd\ne\nf\n")), ["conflict"]);
+    assert_eq!(classes(&mapped(body, ABCDEF, "a\nB\nc\nd\nE\nf\n")), ["landed"]);
+}
+
+#[test]
+fn lines_that_now_stand_in_another_function_conflict() {
+    // Upstream took `f`'s body away; the only lines like it are `g`'s, whose
+    // own heading they had before.
+    let base = "int f() {\n  x;\n  lock;\n  go;\n}\nint g() {\n  y;\n  stop;\n}\n";
+    let text = "int f() {\n}\nint g() {\n  y;\n  lock;\n  go;\n  stop;\n}\n";
+    let body = "@@ -2,3 +2,4 @@\n   x;\n   lock;\n+  new;\n   go;\n";
+    assert_eq!(classes(&mapped(body, base, text)), ["conflict"]);
+}
+
+#[test]
+fn a_changed_signature_is_changed_nearby() {
+    let base = "int f() {\n  a;\n  b;\n  c;\n  d;\n}\n";
+    let text = "int f(int x) {\n  a;\n  b;\n  c;\n  d;\n}\n";
+    let body = "@@ -2,4 +2,5 @@\n   a;\n   b;\n+  new;\n   c;\n   d;\n";
+    let places = mapped(body, base, text);
+    assert_eq!(classes(&places), ["moved"]);
+    let nearby = places[0].as_ref().expect("placed").nearby.as_ref().expect("changed nearby");
+    assert_eq!(nearby.diff[..2], ["-int f() {", "+int f(int x) {"]);
+}
+
+#[test]
+fn crlf_is_named_as_the_cause() {
+    let crlf = ABCDEF.replace('\n', "\r\n");
+    assert_eq!(classes(&mapped(INSERT, ABCDEF, &crlf)), ["line-endings"]);
+    assert_eq!(classes(&alone(INSERT, &crlf)), ["line-endings"]);
+}
+
+#[test]
+fn alone_the_stated_line_counts_then_the_only_place() {
+    assert_eq!(classes(&alone(INSERT, ABCDEF)), ["exact"]);
+    assert_eq!(classes(&alone(INSERT, &format!("0\n{ABCDEF}"))), ["offset"]);
+    assert_eq!(classes(&alone(INSERT, &format!("0\n{ABCDEF}{ABCDEF}"))), ["ambiguous"]);
+    assert_eq!(classes(&alone(INSERT, "a\nb\n")), ["conflict"]);
+}
+
+#[test]
+fn a_neighbour_that_moved_outweighs_a_lookalike_at_the_stated_line() {
+    // The pair stands at its stated line and four lines further; the second
+    // hunk has one place only, four lines further.
+    let text = "p\nq\n-\n-\np\nq\n-\n-\nend\nx\ny\n";
+    let body = "@@ -1,2 +1,3 @@\n p\n+new\n q\n@@ -5,3 +6,4 @@\n end\n x\n+new\n y\n";
+    assert_eq!(classes(&alone(body, text)), ["ambiguous", "offset"]);
+}
+
+#[test]
+fn shorter_context_claims_the_end_of_the_file() {
+    let body = "@@ -2,2 +2,3 @@\n b\n c\n+new\n";
+    assert_eq!(classes(&alone(body, "a\nb\nc\n")), ["exact"]);
+    assert_eq!(classes(&alone(body, "a\nb\nc\nd\n")), ["conflict"]);
+    // With the text it was made for there is nothing to claim.
+    assert_eq!(classes(&mapped(body, "a\nb\nc\nd\n", "a\nb\nc\nd\n")), ["exact"]);
+}
+
+#[test]
+fn no_context_needs_a_base() {
+    let body = "@@ -2,0 +3 @@\n+new\n";
+    assert_eq!(classes(&alone(body, ABCDEF)), ["ambiguous"]);
+    assert_eq!(classes(&mapped(body, ABCDEF, ABCDEF)), ["exact"]);
+    let places = mapped(body, ABCDEF, &format!("0\n{ABCDEF}"));
+    assert_eq!(classes(&places), ["moved"]);
+    assert_eq!(places[0].as_ref().expect("placed").edits[0].range, 3..3);
+}
+
+#[test]
+fn hunks_keep_their_order() {
+    let text = "x\ny\n1\n2\n3\n4\n5\n6\na\nb\n";
+    let body = "@@ -1,2 +1,3 @@\n a\n+new\n b\n@@ -9,2 +10,3 @@\n x\n+new\n y\n";
+    assert!(classes(&alone(body, text)).contains(&"conflict"));
+}
