@@ -6,6 +6,9 @@
 //! `locate` and `apply` are pure over them; what touches the world stands
 //! in modules of its own.
 
+pub mod contract;
+pub mod cpp;
+pub mod derive;
 pub mod locate;
 pub mod merge;
 pub mod patch;
