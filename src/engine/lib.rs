@@ -7,6 +7,9 @@
 //! in modules of its own.
 
 pub mod apply;
+pub mod contract;
+pub mod cpp;
+pub mod derive;
 pub mod locate;
 pub mod merge;
 pub mod moved;

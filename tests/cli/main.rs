@@ -1,7 +1,14 @@
 //! The tool through its front door.
 
+mod cases;
+mod tool;
+
 use std::process::ExitCode;
 
+use overlay_tests_support::Suite;
+
 fn main() -> ExitCode {
-    overlay_tests_support::Suite::new().run()
+    let mut suite = Suite::new();
+    cases::add(&mut suite);
+    suite.run()
 }

@@ -1,0 +1,2 @@
+//! Contracts.
+pub mod kernel;

@@ -1,0 +1,346 @@
+//! Bytes to tokens, every byte in exactly one of them.
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// White space, spliced line ends (`\` before a line break) included.
+    Space,
+    /// `// …` without its line break, or `/* … */`.
+    Comment,
+    /// A whole preprocessor line from `#`, its continuation lines included,
+    /// without the line break that ends it.
+    Directive,
+    /// A name or a keyword.
+    Identifier,
+    /// A number, as C++ preprocessing numbers go (`1'000`, `0x1p-3f`).
+    Number,
+    /// A string literal with its prefix, raw or not.
+    Text,
+    /// A character literal with its prefix.
+    Character,
+    /// An operator or a bracket, the longest that fits.
+    Punctuation,
+    /// A byte that begins nothing C++ knows.
+    Other,
+}
+
+/// A token: what it is, and the bytes it spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// What it is.
+    pub kind: Kind,
+    /// First byte.
+    pub start: usize,
+    /// The byte after the last.
+    pub end: usize,
+}
+
+impl Token {
+    /// The token's bytes in the text it was cut from.
+    #[must_use]
+    pub fn of<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        &text[self.start..self.end]
+    }
+}
+
+/// Cuts a file into tokens. Never fails: an unfinished comment goes to the
+/// end, an unfinished literal to the end of its line.
+#[must_use]
+pub fn lex(text: &[u8]) -> Vec<Token> {
+    Lexer { text, at: 0, line: Line::Fresh }.run()
+}
+
+/// As [`lex`], for the inside of a directive: a `#` begins no new one.
+#[must_use]
+pub fn lex_line(text: &[u8]) -> Vec<Token> {
+    Lexer { text, at: 0, line: Line::OfDirective }.run()
+}
+
+/// What stands on the current line so far.
+#[derive(Clone, Copy, PartialEq)]
+enum Line {
+    /// White space and comments alone: a `#` begins a directive.
+    Fresh,
+    /// Something.
+    Begun,
+    /// The text is the inside of a directive.
+    OfDirective,
+}
+
+struct Lexer<'t> {
+    text: &'t [u8],
+    at: usize,
+    line: Line,
+}
+
+/// Operators of more than one byte, the longest first.
+const OPERATORS: [&[u8]; 27] = [
+    b"<<=", b">>=", b"...", b"->*", b"<=>", b"::", b"->", b"++", b"--", b"<<", b">>", b"<=", b">=",
+    b"==", b"!=", b"&&", b"||", b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^=", b"##",
+    b".*",
+];
+
+fn begins_name(b: u8) -> bool {
+    b.is_ascii_alphabetic() || b == b'_' || b == b'$' || b >= 0x80
+}
+
+fn goes_on_name(b: u8) -> bool {
+    begins_name(b) || b.is_ascii_digit()
+}
+
+impl Lexer<'_> {
+    fn run(mut self) -> Vec<Token> {
+        let mut tokens = Vec::with_capacity(self.text.len() / 3);
+        while let Some(first) = self.byte(0) {
+            let start = self.at;
+            let kind = self.step(first);
+            if !matches!(kind, Kind::Space | Kind::Comment) && self.line == Line::Fresh {
+                self.line = Line::Begun;
+            }
+            tokens.push(Token { kind, start, end: self.at });
+        }
+        tokens
+    }
+
+    fn byte(&self, ahead: usize) -> Option<u8> {
+        self.text.get(self.at + ahead).copied()
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.text[self.at..]
+    }
+
+    /// The length of a line break at `ahead`, 0 where none is.
+    fn line_break(&self, ahead: usize) -> usize {
+        match (self.byte(ahead), self.byte(ahead + 1)) {
+            (Some(b'\n'), _) => 1,
+            (Some(b'\r'), Some(b'\n')) => 2,
+            _ => 0,
+        }
+    }
+
+    /// The length of `\` and a line break here, 0 where none is.
+    fn splice(&self) -> usize {
+        match (self.byte(0), self.line_break(1)) {
+            (Some(b'\\'), n) if n > 0 => n + 1,
+            _ => 0,
+        }
+    }
+
+    /// Moves past one token, at least a byte, and says what it was.
+    fn step(&mut self, first: u8) -> Kind {
+        if first.is_ascii_whitespace() || first == 0x0b || self.splice() > 0 {
+            return self.space();
+        }
+        match (first, self.byte(1)) {
+            (b'/', Some(b'/' | b'*')) => return self.comment(),
+            (b'#', _) if self.line == Line::Fresh => return self.directive(),
+            (b'"', _) => return self.quoted(b'"', Kind::Text),
+            (b'\'', _) => return self.quoted(b'\'', Kind::Character),
+            (b'0'..=b'9', _) | (b'.', Some(b'0'..=b'9')) => return self.number(),
+            _ => {}
+        }
+        if begins_name(first) {
+            return self.name();
+        }
+        if let Some(operator) = OPERATORS.iter().find(|o| self.rest().starts_with(o)) {
+            self.at += operator.len();
+            return Kind::Punctuation;
+        }
+        self.at += 1;
+        if first.is_ascii_punctuation() { Kind::Punctuation } else { Kind::Other }
+    }
+
+    fn space(&mut self) -> Kind {
+        while let Some(b) = self.byte(0) {
+            let spliced = self.splice();
+            if spliced > 0 {
+                self.at += spliced;
+            } else if b.is_ascii_whitespace() || b == 0x0b {
+                if b == b'\n' && self.line == Line::Begun {
+                    self.line = Line::Fresh;
+                }
+                self.at += 1;
+            } else {
+                break;
+            }
+        }
+        Kind::Space
+    }
+
+    fn comment(&mut self) -> Kind {
+        if self.byte(1) == Some(b'*') {
+            let body = &self.text[self.at + 2..];
+            let length = body.windows(2).position(|w| w == b"*/").map_or(body.len(), |n| n + 2);
+            self.at += 2 + length;
+        } else {
+            while self.at < self.text.len() && self.line_break(0) == 0 {
+                self.at += self.splice().max(1);
+            }
+        }
+        Kind::Comment
+    }
+
+    fn directive(&mut self) -> Kind {
+        self.at += 1;
+        while let Some(b) = self.byte(0) {
+            let spliced = self.splice();
+            if spliced > 0 {
+                self.at += spliced;
+            } else if self.line_break(0) > 0 {
+                break;
+            } else {
+                match (b, self.byte(1)) {
+                    (b'/', Some(b'/' | b'*')) => {
+                        self.comment();
+                    }
+                    (b'"', _) => {
+                        self.quoted(b'"', Kind::Text);
+                    }
+                    _ => self.at += 1,
+                }
+            }
+        }
+        Kind::Directive
+    }
+
+    /// A literal up to its closing quote, or to the end of its line.
+    fn quoted(&mut self, quote: u8, kind: Kind) -> Kind {
+        self.at += 1;
+        while let Some(b) = self.byte(0) {
+            if b == b'\\' {
+                self.at += 1 + self.line_break(1).max(usize::from(self.byte(1).is_some()));
+            } else if self.line_break(0) > 0 {
+                break;
+            } else {
+                self.at += 1;
+                if b == quote {
+                    break;
+                }
+            }
+        }
+        kind
+    }
+
+    fn number(&mut self) -> Kind {
+        self.at += 1;
+        while let Some(b) = self.byte(0) {
+            match (b, self.byte(1)) {
+                (b'e' | b'E' | b'p' | b'P', Some(b'+' | b'-')) => self.at += 2,
+                (b'\'', Some(next)) if goes_on_name(next) => self.at += 2,
+                (b'.', _) => self.at += 1,
+                _ if goes_on_name(b) => self.at += 1,
+                _ => break,
+            }
+        }
+        Kind::Number
+    }
+
+    /// A name, or the prefix of a literal with the literal.
+    fn name(&mut self) -> Kind {
+        let start = self.at;
+        while self.byte(0).is_some_and(goes_on_name) {
+            self.at += 1;
+        }
+        match (&self.text[start..self.at], self.byte(0)) {
+            (b"R" | b"LR" | b"uR" | b"UR" | b"u8R", Some(b'"')) => self.raw_string(),
+            (b"L" | b"u" | b"U" | b"u8", Some(b'"')) => self.quoted(b'"', Kind::Text),
+            (b"L" | b"u" | b"U" | b"u8", Some(b'\'')) => self.quoted(b'\'', Kind::Character),
+            _ => Kind::Identifier,
+        }
+    }
+
+    /// `"delimiter( … )delimiter"`, or an ordinary literal where it is none.
+    fn raw_string(&mut self) -> Kind {
+        let after = &self.text[self.at + 1..];
+        let delimiter =
+            after.iter().take(17).position(|b| *b == b'(').map(|n| &after[..n]).filter(|d| {
+                !d.iter().any(|b| b.is_ascii_whitespace() || matches!(b, b')' | b'\\'))
+            });
+        let Some(delimiter) = delimiter else {
+            return self.quoted(b'"', Kind::Text);
+        };
+        let close = [b")", delimiter, b"\""].concat();
+        let body = &after[delimiter.len() + 1..];
+        let length = body.windows(close.len()).position(|w| w == close).map(|n| n + close.len());
+        self.at += 1 + delimiter.len() + 1 + length.unwrap_or(body.len());
+        Kind::Text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn words(text: &str) -> Vec<(Kind, &str)> {
+        lex(text.as_bytes())
+            .iter()
+            .filter(|t| t.kind != Kind::Space)
+            .map(|t| (t.kind, &text[t.start..t.end]))
+            .collect()
+    }
+
+    #[test]
+    fn literals_and_comments_are_whole() {
+        use Kind::*;
+        assert_eq!(
+            words("u8R\"x( \" )\" )x\" '\\'' \"a\\\"b\" 1'000.5e+3f /* \" */ // ' \\\n more\n.5"),
+            [
+                (Text, "u8R\"x( \" )\" )x\""),
+                (Character, "'\\''"),
+                (Text, "\"a\\\"b\""),
+                (Number, "1'000.5e+3f"),
+                (Comment, "/* \" */"),
+                (Comment, "// ' \\\n more"),
+                (Number, ".5"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_directive_goes_to_the_end_of_its_last_line() {
+        use Kind::*;
+        assert_eq!(
+            words("/* c */ #define a(x) \\\n  #x \"//\" /* two\nlines */ y\nz #w"),
+            [
+                (Comment, "/* c */"),
+                (Directive, "#define a(x) \\\n  #x \"//\" /* two\nlines */ y"),
+                (Identifier, "z"),
+                (Punctuation, "#"),
+                (Identifier, "w"),
+            ]
+        );
+    }
+
+    #[test]
+    fn unfinished_text_ends_somewhere() {
+        for text in ["\"abc\nd", "'", "/* abc", "R\"(abc", "R\"abc", "\\", "#define \\", "\"\\"] {
+            assert_eq!(lex(text.as_bytes()).last().map(|t| t.end), Some(text.len()), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn tokens_put_together_are_the_text(
+            text in proptest::collection::vec(
+                prop_oneof![
+                    proptest::sample::select(b"\"'\\/*#\n\r(){}<>:R_a1 .e+".to_vec()),
+                    any::<u8>(),
+                ],
+                0..200,
+            )
+        ) {
+            for tokens in [lex(&text), lex_line(&text)] {
+                let mut at = 0;
+                for token in tokens {
+                    prop_assert_eq!(token.start, at);
+                    prop_assert!(token.end > at);
+                    at = token.end;
+                }
+                prop_assert_eq!(at, text.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! C++ and Metal, read as far as a series needs: tokens, functions, macros.
+//!
+//! [`lex`] cuts any bytes into tokens that, put together, are the bytes again.
+//! [`function`] finds a function by its name, [`preprocess`] expands macros as
+//! far as kernel instantiations need it. None of it is a compiler: what it
+//! cannot read it reports, and it never guesses.
+
+mod condition;
+pub mod function;
+pub mod lex;
+pub mod preprocess;
+
+pub use function::{FindError, Function, find};
+pub use lex::{Kind, Token, lex, lex_line};
+
+/// The meaning-bearing tokens of a text: what is left when comments and white
+/// space are dropped, preprocessor lines kept as the tokens they hold.
+///
+/// Two texts with equal meaning tokens differ in layout and comments alone.
+#[must_use]
+pub fn meaning(text: &[u8]) -> Vec<&[u8]> {
+    let mut out = Vec::new();
+    for token in lex(text) {
+        match token.kind {
+            Kind::Space | Kind::Comment => {}
+            Kind::Directive => {
+                // The line break that ends a directive means something: it
+                // keeps `#define A` and a following `(x)` apart.
+                let line = token.of(text);
+                out.extend(
+                    lex_line(line)
+                        .iter()
+                        .filter(|t| !matches!(t.kind, Kind::Space | Kind::Comment))
+                        .map(|t| t.of(line)),
+                );
+                out.push(b"\n");
+            }
+            _ => out.push(token.of(text)),
+        }
+    }
+    out
+}
+
+/// The 1-based line on which the byte at `offset` stands.
+#[must_use]
+pub fn line_of(text: &[u8], offset: usize) -> usize {
+    text[..offset.min(text.len())].iter().filter(|b| **b == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layout_and_comments_mean_nothing() {
+        let a = b"int f(int a) { return a+1; } // one\n";
+        let b = b"int f(\n    int a) {\n  /* two */\n  return a + 1;\n}\n";
+        assert_eq!(meaning(a), meaning(b));
+    }
+
+    #[test]
+    fn preprocessor_lines_mean_something() {
+        assert_ne!(meaning(b"#if A\nint x;\n#endif\n"), meaning(b"int x;\n"));
+        assert_ne!(meaning(b"#define A\n(x)\n"), meaning(b"#define A (x)\n"));
+        assert_eq!(meaning(b"#define A \\\n  (x) // why\n"), meaning(b"#define A (x)\n"));
+    }
+
+    #[test]
+    fn operators_are_not_split() {
+        assert_ne!(meaning(b"a+ ++b"), meaning(b"a++ +b"));
+    }
+}

@@ -1,0 +1,94 @@
+//! The program under test, in a folder of its own and with an environment
+//! that holds nothing of the user's.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// A fresh folder to run `overlay` in.
+pub struct Tool {
+    folder: TempDir,
+}
+
+/// What a run printed, and how it ended.
+#[must_use]
+pub struct Run {
+    command: String,
+    status: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Tool {
+    /// An empty folder.
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    /// A path inside the folder.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs `overlay` with these arguments, in the folder.
+    pub fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Run {
+        self.run_with(&[], args)
+    }
+
+    /// As [`Tool::run`], with variables set.
+    pub fn run_with<S: AsRef<OsStr>>(
+        &self,
+        variables: &[(&str, &str)],
+        args: impl IntoIterator<Item = S>,
+    ) -> Run {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_overlay"));
+        command.args(args).current_dir(self.folder.path());
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            if name.starts_with("MLX") || matches!(&*name, "NO_COLOR" | "CLICOLOR_FORCE") {
+                command.env_remove(name);
+            }
+        }
+        command.env("MLX_OVERLAY_CACHE", self.folder.path().join(".cache"));
+        command.envs(variables.iter().copied());
+        let output = command.output().expect("the program starts");
+        Run {
+            command: format!("{command:?}"),
+            status: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("UTF-8 on standard output"),
+            stderr: String::from_utf8(output.stderr).expect("UTF-8 on standard error"),
+        }
+    }
+}
+
+impl Run {
+    /// Everything, for a failure's message.
+    pub fn shown(&self) -> String {
+        let mut text = format!("{}\nstatus {:?}\n", self.command, self.status);
+        let _ = write!(text, "--- stdout\n{}--- stderr\n{}", self.stdout, self.stderr);
+        text
+    }
+
+    /// The exit status is this one.
+    pub fn assert_status(&self, status: i32) {
+        assert_eq!(self.status, Some(status), "{}", self.shown());
+    }
+
+    /// What stands on standard output.
+    pub fn stdout(&self) -> &str {
+        &self.stdout
+    }
+
+    /// What stands on standard error.
+    pub fn stderr(&self) -> &str {
+        &self.stderr
+    }
+
+    /// Standard output as one JSON document.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.shown()))
+    }
+}
