@@ -6,8 +6,13 @@
 //! `locate` and `apply` are pure over them; what touches the world stands
 //! in modules of its own.
 
+pub mod listing;
 pub mod locate;
 pub mod merge;
 pub mod patch;
+pub mod pin;
 pub mod report;
+pub mod series;
 pub mod snapshot;
+pub mod source;
+pub mod stored;
