@@ -6,11 +6,14 @@
 //! `locate` and `apply` are pure over them; what touches the world stands
 //! in modules of its own.
 
+pub mod cache;
+pub mod git;
 pub mod listing;
 pub mod locate;
 pub mod merge;
 pub mod patch;
 pub mod pin;
+pub mod progress;
 pub mod report;
 pub mod series;
 pub mod snapshot;

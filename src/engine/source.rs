@@ -113,20 +113,28 @@ impl SnapshotSource {
 impl fmt::Display for SnapshotSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Crate(CrateSource { name, version, folder }) => {
-                write!(f, "crate:{name}@{version}")?;
-                folder.iter().try_for_each(|p| write!(f, ":{p}"))
-            }
-            Self::Wheel(WheelSource { name, version, platform, folder }) => {
-                write!(f, "wheel:{name}@{version}")?;
-                match (platform, folder) {
-                    (Some(platform), _) => write!(f, ":{platform}")?,
-                    (None, Some(_)) => f.write_str(":")?,
-                    (None, None) => {}
-                }
-                folder.iter().try_for_each(|p| write!(f, ":{p}"))
-            }
+            Self::Crate(source) => source.fmt(f),
+            Self::Wheel(source) => source.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for CrateSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "crate:{}@{}", self.name, self.version)?;
+        self.folder.iter().try_for_each(|folder| write!(f, ":{folder}"))
+    }
+}
+
+impl fmt::Display for WheelSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "wheel:{}@{}", self.name, self.version)?;
+        match (&self.platform, &self.folder) {
+            (Some(platform), _) => write!(f, ":{platform}")?,
+            (None, Some(_)) => f.write_str(":")?,
+            (None, None) => {}
+        }
+        self.folder.iter().try_for_each(|folder| write!(f, ":{folder}"))
     }
 }
 
