@@ -7,12 +7,20 @@
 //! in modules of its own.
 
 pub mod apply;
+pub mod cache;
 pub mod contract;
 pub mod cpp;
 pub mod derive;
+pub mod git;
+pub mod listing;
 pub mod locate;
 pub mod merge;
 pub mod moved;
 pub mod patch;
+pub mod pin;
+pub mod progress;
 pub mod report;
+pub mod series;
 pub mod snapshot;
+pub mod source;
+pub mod stored;

@@ -1,0 +1,307 @@
+//! A repository with many commits: names, ancestors, and files at a commit.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::rc::Rc;
+
+use git2::{Commit, ErrorCode, ObjectType, Oid, Repository};
+
+use super::tree::{GitTree, Objects};
+use super::{GitError, to_id, to_oid};
+use crate::listing::Listed;
+use crate::snapshot::{Mode, ObjectId, TreePath};
+
+/// A repository of upstream's with its history, opened in place and never
+/// written to.
+pub struct History {
+    objects: Objects,
+}
+
+/// What a commit says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitInfo {
+    /// Its id.
+    pub id: ObjectId,
+    /// The id of its root tree.
+    pub tree: ObjectId,
+    /// Its parents, the first one first.
+    pub parents: Vec<ObjectId>,
+    /// The first line of its message.
+    pub subject: String,
+    /// The day its author gives, in the author's own time zone, `YYYY-MM-DD`.
+    pub date: String,
+    /// The author's time, in seconds of the epoch.
+    pub seconds: i64,
+}
+
+impl History {
+    /// Opens the repository at `path`.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, GitError> {
+        Ok(Self { objects: Objects::open(path)? })
+    }
+
+    /// The repository's own folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.objects.path()
+    }
+
+    /// The commit that a name means: an id or the beginning of one, a tag, a
+    /// branch, or a branch of `origin`.
+    ///
+    /// # Errors
+    /// It means none, or several.
+    pub fn resolve(&self, rev: &str) -> Result<ObjectId, GitError> {
+        let repository = self.objects.lock();
+        let commit =
+            |name: &str| repository.revparse_single(name).and_then(|o| o.peel(ObjectType::Commit));
+        let found = commit(rev).or_else(|e| match e.code() {
+            ErrorCode::NotFound => commit(&format!("refs/remotes/origin/{rev}")).map_err(|_| e),
+            _ => Err(e),
+        });
+        match found {
+            Ok(object) => Ok(to_id(object.id())),
+            Err(source) => Err(GitError::NoRevision {
+                path: self.path().to_path_buf(),
+                rev: rev.to_owned(),
+                source,
+            }),
+        }
+    }
+
+    /// Whether the repository has the commit.
+    #[must_use]
+    pub fn has(&self, commit: ObjectId) -> bool {
+        self.objects.lock().find_commit(to_oid(commit)).is_ok()
+    }
+
+    /// What a commit says of itself.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn commit(&self, id: ObjectId) -> Result<CommitInfo, GitError> {
+        let repository = self.objects.lock();
+        let commit = find(&repository, id).map_err(|_| self.no_commit(id))?;
+        Ok(info(&commit))
+    }
+
+    /// All files of a commit.
+    ///
+    /// # Errors
+    /// The commit is not there, or its tree is damaged.
+    pub fn tree(&self, commit: ObjectId) -> Result<GitTree, GitError> {
+        let tree = {
+            let repository = self.objects.lock();
+            find(&repository, commit).map_err(|_| self.no_commit(commit))?.tree_id()
+        };
+        GitTree::read(&self.objects, tree)
+    }
+
+    /// The best common ancestor of two commits.
+    ///
+    /// # Errors
+    /// There is none, or one of them is not there.
+    pub fn merge_base(&self, one: ObjectId, other: ObjectId) -> Result<ObjectId, GitError> {
+        if let Some(id) = [one, other].into_iter().find(|id| !self.has(*id)) {
+            return Err(self.no_commit(id));
+        }
+        match self.objects.lock().merge_base(to_oid(one), to_oid(other)) {
+            Ok(base) => Ok(to_id(base)),
+            Err(e) if e.code() == ErrorCode::NotFound => {
+                Err(GitError::Unrelated { path: self.path().to_path_buf(), one, other })
+            }
+            Err(e) => Err(self.objects.damaged(e)),
+        }
+    }
+
+    /// The commits after `from` up to `to`, the oldest first, following first
+    /// parents from `to`. The walk ends at `from`, which is not part of it.
+    ///
+    /// # Errors
+    /// `from` is no first-parent ancestor of `to`, or a commit is not there.
+    pub fn first_parent_walk(
+        &self,
+        from: ObjectId,
+        to: ObjectId,
+    ) -> Result<Vec<CommitInfo>, GitError> {
+        let repository = self.objects.lock();
+        let unrelated =
+            || GitError::Unrelated { path: self.path().to_path_buf(), one: from, other: to };
+        let mut walk = Vec::new();
+        let mut at = to;
+        while at != from {
+            let commit = find(&repository, at).map_err(|_| self.no_commit(at))?;
+            walk.push(info(&commit));
+            at = to_id(commit.parent_id(0).map_err(|_| unrelated())?);
+        }
+        walk.reverse();
+        Ok(walk)
+    }
+
+    /// What the file at `path` is in a commit, or nothing where none is.
+    ///
+    /// # Errors
+    /// The commit is not there, or its tree is damaged.
+    pub fn file_at(&self, commit: ObjectId, path: &TreePath) -> Result<Option<Listed>, GitError> {
+        let found = self.files_at(commit, &PathSet::new([path.clone()]))?;
+        Ok(found.into_iter().next().flatten())
+    }
+
+    /// What the files of a set are in a commit, in the set's order. Folders
+    /// that the set has seen before cost nothing: a walk over a history reads
+    /// each of them once.
+    ///
+    /// # Errors
+    /// The commit is not there, or its tree is damaged.
+    pub fn files_at(
+        &self,
+        commit: ObjectId,
+        paths: &PathSet,
+    ) -> Result<Vec<Option<Listed>>, GitError> {
+        let repository = self.objects.lock();
+        let tree = find(&repository, commit).map_err(|_| self.no_commit(commit))?.tree_id();
+        let found = paths.look(&repository, 0, tree).map_err(|e| self.objects.damaged(e))?;
+        let mut files = vec![None; paths.paths.len()];
+        found.iter().for_each(|(at, file)| files[*at] = Some(*file));
+        Ok(files)
+    }
+
+    /// The bytes of a blob, checked against its id.
+    ///
+    /// # Errors
+    /// It is not there, or damaged.
+    pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>, GitError> {
+        GitTree::blob(&self.objects, id).map_err(|e| self.objects.damaged(e))
+    }
+
+    fn no_commit(&self, commit: ObjectId) -> GitError {
+        GitError::NoCommit { from: self.path().display().to_string(), commit }
+    }
+}
+
+/// Paths to look up in many commits.
+pub struct PathSet {
+    paths: Vec<TreePath>,
+    /// Node 0 is the root.
+    nodes: Vec<Node>,
+    seen: RefCell<HashMap<(usize, Oid), Found>>,
+}
+
+/// Which paths of the set a folder holds, and what they are there.
+type Found = Rc<Vec<(usize, Listed)>>;
+
+#[derive(Default)]
+struct Node {
+    /// The paths that end here, by their name in this folder.
+    files: BTreeMap<String, usize>,
+    folders: BTreeMap<String, usize>,
+}
+
+impl PathSet {
+    /// A set; its order is sorted, without doubles.
+    #[must_use]
+    pub fn new(paths: impl IntoIterator<Item = TreePath>) -> Self {
+        let mut paths: Vec<TreePath> = paths.into_iter().collect();
+        paths.sort();
+        paths.dedup();
+        let mut nodes = vec![Node::default()];
+        for (at, path) in paths.iter().enumerate() {
+            let mut node = 0;
+            let (folders, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
+            for folder in folders.split('/').filter(|f| !f.is_empty()) {
+                let next = nodes.len();
+                let found = *nodes[node].folders.entry(folder.to_owned()).or_insert(next);
+                if found == next {
+                    nodes.push(Node::default());
+                }
+                node = found;
+            }
+            nodes[node].files.insert(name.to_owned(), at);
+        }
+        Self { paths, nodes, seen: RefCell::default() }
+    }
+
+    /// The paths, in the order of the answers.
+    #[must_use]
+    pub fn paths(&self) -> &[TreePath] {
+        &self.paths
+    }
+
+    fn look(&self, repository: &Repository, node: usize, tree: Oid) -> Result<Found, git2::Error> {
+        if let Some(found) = self.seen.borrow().get(&(node, tree)) {
+            return Ok(found.clone());
+        }
+        let mut found = Vec::new();
+        let object = repository.find_tree(tree)?;
+        for (name, at) in &self.nodes[node].files {
+            let Some(entry) = object.get_name(name) else { continue };
+            let mode = Mode::from_bits(u32::try_from(entry.filemode()).unwrap_or_default());
+            if let Some(mode) = mode {
+                found.push((*at, Listed { mode, id: to_id(entry.id()) }));
+            }
+        }
+        for (name, below) in &self.nodes[node].folders {
+            let Some(entry) = object.get_name(name) else { continue };
+            if entry.kind() == Some(ObjectType::Tree) {
+                found.extend(self.look(repository, *below, entry.id())?.iter().copied());
+            }
+        }
+        let found = Rc::new(found);
+        self.seen.borrow_mut().insert((node, tree), found.clone());
+        Ok(found)
+    }
+}
+
+fn find(repository: &Repository, id: ObjectId) -> Result<Commit<'_>, git2::Error> {
+    repository.find_commit(to_oid(id))
+}
+
+fn info(commit: &Commit<'_>) -> CommitInfo {
+    let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
+    let when = commit.author().when();
+    CommitInfo {
+        id: to_id(commit.id()),
+        tree: to_id(commit.tree_id()),
+        parents: commit.parent_ids().map(to_id).collect(),
+        subject: message.trim_start().lines().next().unwrap_or_default().to_owned(),
+        date: day(when.seconds() + i64::from(when.offset_minutes()) * 60),
+        seconds: when.seconds(),
+    }
+}
+
+/// The day of a time in seconds since 1970, by the civil calendar.
+fn day(seconds: i64) -> String {
+    // Days since 0000-03-01, so that a leap day ends its year.
+    let days = seconds.div_euclid(86_400) + 719_468;
+    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        // `date -u -d @N +%F`
+        for (seconds, expected) in [
+            (0, "1970-01-01"),
+            (-1, "1969-12-31"),
+            (951_782_400, "2000-02-29"),
+            (1_786_939_790, "2026-08-17"),
+            (4_107_542_400, "2100-03-01"),
+        ] {
+            assert_eq!(day(seconds), expected, "{seconds}");
+        }
+    }
+}

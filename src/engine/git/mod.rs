@@ -1,0 +1,137 @@
+//! Git objects: the only owner of git2.
+//!
+//! A [`Store`] is the cache of one upstream's objects, a [`GitTree`] a commit's
+//! files read from one, a [`History`] a repository with many commits.
+
+mod history;
+#[cfg(feature = "fetch")]
+mod http;
+#[cfg(feature = "fetch")]
+mod import;
+mod store;
+mod tree;
+
+use std::path::PathBuf;
+
+use crate::cache::CacheError;
+use crate::snapshot::ObjectId;
+
+pub use self::history::{CommitInfo, History, PathSet};
+#[cfg(feature = "fetch")]
+pub use self::import::{Limits, is_local};
+pub use self::store::Store;
+pub use self::tree::GitTree;
+
+/// Why objects are not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// There is no repository, or it cannot be opened.
+    #[error("{}: no git repository can be opened there", path.display())]
+    Open {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: git2::Error,
+    },
+    /// The other side cannot be reached, breaks off, is silent for too long,
+    /// or does not speak git.
+    #[error("{url}: cannot be fetched from")]
+    Unreachable {
+        /// The repository.
+        url: String,
+        /// Why.
+        #[source]
+        source: git2::Error,
+    },
+    /// A repository on this machine lacks the commit.
+    #[error("{from}: has no commit {commit}")]
+    NoCommit {
+        /// The repository.
+        from: String,
+        /// The commit.
+        commit: ObjectId,
+    },
+    /// The server gives only what a branch or tag stands on.
+    #[error(
+        "{url}: this server gives out no commit by its id, and no branch or tag stands on {commit}; \
+         clone it with git and name the clone by --from"
+    )]
+    ById {
+        /// The repository.
+        url: String,
+        /// The commit.
+        commit: ObjectId,
+    },
+    /// The commit has another root tree than the pin says: the pin is wrong.
+    #[error("commit {commit} has the root tree {found}, and the pin says {wanted}")]
+    WrongTree {
+        /// The commit.
+        commit: ObjectId,
+        /// The tree it has.
+        found: ObjectId,
+        /// The tree the pin says.
+        wanted: ObjectId,
+    },
+    /// An object is missing or does not hash to its id.
+    #[error("{}: the repository is damaged", path.display())]
+    Damaged {
+        /// The repository.
+        path: PathBuf,
+        /// What is wrong.
+        #[source]
+        source: git2::Error,
+    },
+    /// A name that is no commit of the repository.
+    #[error("{}: `{rev}` is no commit, tag or branch here", path.display())]
+    NoRevision {
+        /// The repository.
+        path: PathBuf,
+        /// The name.
+        rev: String,
+        /// What git says.
+        #[source]
+        source: git2::Error,
+    },
+    /// Two commits have no ancestor in common.
+    #[error("{}: {one} and {other} have no ancestor in common here; the history may be shallow", path.display())]
+    Unrelated {
+        /// The repository.
+        path: PathBuf,
+        /// A commit.
+        one: ObjectId,
+        /// Another.
+        other: ObjectId,
+    },
+    /// A name in a tree that no safe tree has.
+    #[error("{}: a tree holds the name `{name}`", path.display())]
+    Name {
+        /// The repository.
+        path: PathBuf,
+        /// The name.
+        name: String,
+        /// The rule it breaks.
+        #[source]
+        source: crate::snapshot::PathError,
+    },
+    /// The address is of a kind that this build cannot fetch from.
+    #[error(
+        "{url}: only https, http, git and folders of this machine can be fetched from; clone it with git and name the clone by --from"
+    )]
+    Scheme {
+        /// The address.
+        url: String,
+    },
+    /// The cache cannot be used.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+}
+
+fn to_oid(id: ObjectId) -> git2::Oid {
+    git2::Oid::from_bytes(id.as_raw()).expect("20 bytes are an id")
+}
+
+fn to_id(oid: git2::Oid) -> ObjectId {
+    let raw = oid.as_bytes().try_into().expect("SHA-1 ids have 20 bytes");
+    ObjectId::from_raw(raw)
+}

@@ -1,0 +1,117 @@
+//! The cache of one upstream's objects: a bare, shallow repository.
+
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorCode, Repository};
+use sha2::{Digest, Sha256};
+
+use super::tree::{GitTree, Objects};
+use super::{GitError, to_id, to_oid};
+use crate::cache::Cache;
+use crate::snapshot::{Mode, ObjectId};
+
+/// Names, in the cache, the commits all of whose objects are there.
+const WHOLE: &str = "refs/mlx-overlay/whole";
+
+/// The object cache of one upstream. Making one touches nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    path: PathBuf,
+}
+
+impl Store {
+    /// The store of the upstream with this URL.
+    #[must_use]
+    pub fn new(cache: &Cache, upstream: &str) -> Self {
+        let url = upstream.trim_end_matches('/');
+        let url = url.strip_suffix(".git").unwrap_or(url);
+        let last = url.rsplit('/').next().unwrap_or_default();
+        let safe = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let slug: String = last.chars().take(40).map(safe).collect();
+        let hash = Sha256::digest(url.as_bytes());
+        let digits: String = hash[..4].iter().map(|b| format!("{b:02x}")).collect();
+        Self { path: cache.root().join("git").join(format!("{slug}-{digits}.git")) }
+    }
+
+    /// The repository's folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The files of `commit`, or nothing where its objects are not all here.
+    ///
+    /// # Errors
+    /// The commit's root tree is not `tree`, or the repository is damaged.
+    pub fn tree(&self, commit: ObjectId, tree: ObjectId) -> Result<Option<GitTree>, GitError> {
+        let whole = match Repository::open_bare(&self.path) {
+            Ok(repository) => repository.find_reference(&mark(commit)).is_ok(),
+            // Not made yet; anything else comes up again below.
+            Err(e) if e.code() == ErrorCode::NotFound => false,
+            Err(source) => return Err(GitError::Open { path: self.path.clone(), source }),
+        };
+        if !whole {
+            return Ok(None);
+        }
+        let objects = Objects::open(&self.path)?;
+        let found = root_tree(&objects, commit)?;
+        if found != tree {
+            return Err(GitError::WrongTree { commit, found, wanted: tree });
+        }
+        GitTree::read(&objects, to_oid(tree)).map(Some)
+    }
+
+    /// Reads every object of `commit` and checks it against its id. Gives
+    /// their number.
+    ///
+    /// # Errors
+    /// One is missing or damaged, or the root tree is not `tree`.
+    pub fn prove(&self, commit: ObjectId, tree: ObjectId) -> Result<usize, GitError> {
+        let objects = Objects::open(&self.path)?;
+        let found = root_tree(&objects, commit)?;
+        if found != tree {
+            return Err(GitError::WrongTree { commit, found, wanted: tree });
+        }
+        let files = GitTree::read(&objects, to_oid(tree))?;
+        for (_, file) in files.listing().iter().filter(|(_, f)| f.mode != Mode::Submodule) {
+            let bytes = GitTree::blob(&objects, file.id).map_err(|e| objects.damaged(e))?;
+            if ObjectId::of_blob(&bytes) != file.id {
+                let what = format!("the blob {} has other bytes", file.id);
+                return Err(objects.damaged(git2::Error::from_str(&what)));
+            }
+        }
+        Ok(files.listing().len())
+    }
+}
+
+pub(super) fn mark(commit: ObjectId) -> String {
+    format!("{WHOLE}/{commit}")
+}
+
+fn root_tree(objects: &Objects, commit: ObjectId) -> Result<ObjectId, GitError> {
+    let repository = objects.lock();
+    let found = repository.find_commit(to_oid(commit)).map_err(|e| objects.damaged(e))?;
+    Ok(to_id(found.tree_id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_upstream_has_one_store() {
+        let cache = Cache::at("/c");
+        let store = |url| Store::new(&cache, url).path().display().to_string();
+        let one = store("https://host/owner/mlx");
+        assert!(one.starts_with("/c/git/mlx-") && one.ends_with(".git"), "{one}");
+        assert_eq!(one, store("https://host/owner/mlx.git/"));
+        assert_ne!(one, store("https://host/other/mlx"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_no_error() {
+        let store = Store::new(&Cache::at("/nowhere/at/all"), "https://host/x");
+        let id = ObjectId::of_blob(b"");
+        assert!(store.tree(id, id).unwrap().is_none());
+    }
+}

@@ -1,0 +1,542 @@
+//! The series: `series.toml` and the patches beside it.
+//!
+//! The order of its entries is the order of the file. Patches are read here
+//! as bytes and parsed by whoever applies them; the rules of derived functions
+//! and contracts are kept as they are stored, with their places.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use toml::Spanned;
+
+use crate::pin::Pin;
+use crate::snapshot::TreePath;
+use crate::stored::{Place, StoredError, Text};
+
+/// The name of the file that holds the series, in the pin's folder.
+pub const SERIES_FILE: &str = "series.toml";
+const SCHEMA: u32 = 1;
+
+/// An ordered set of changes, made for one pin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// The folder that holds it.
+    pub folder: PathBuf,
+    /// The entries, in the order they are laid.
+    pub entries: Vec<Entry>,
+    /// What the series relies on and does not touch.
+    pub contracts: Contracts,
+}
+
+/// One change of a series.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name, unique in the series.
+    pub name: String,
+    /// What it does.
+    pub change: Change,
+    /// The group it belongs to: `metal`, `cuda`, ….
+    pub group: String,
+    /// Why it is carried.
+    pub reason: String,
+    /// Whether it was sent upstream (DEP-3's `Forwarded`).
+    pub forwarded: Forwarded,
+    /// The release, commit or URL with which upstream has it (DEP-3's
+    /// `Applied-Upstream`).
+    pub applied_upstream: Option<String>,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// What an entry does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It lays a patch.
+    Patch {
+        /// The patch's file.
+        path: PathBuf,
+        /// Its bytes, not yet parsed.
+        bytes: Vec<u8>,
+    },
+    /// It derives a function from one that the tree holds.
+    Derive(DeriveRule),
+}
+
+/// How a function is derived: the copy follows its original.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeriveRule {
+    /// The file that holds the original and gets the copy.
+    pub file: TreePath,
+    /// The original's name.
+    pub function: String,
+    /// The copy's name.
+    pub name: String,
+    /// Tokens that change in the copy, in order: from, to.
+    pub replace: Vec<(String, String)>,
+    /// Where the copy goes, as stored: `after` its original, ….
+    pub position: String,
+    /// Where the rule stands.
+    pub place: Place,
+}
+
+/// Whether a change was sent upstream, in DEP-3's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Forwarded {
+    /// `no`
+    No,
+    /// `not-needed`: it is of use here alone.
+    NotNeeded,
+    /// `yes`, without an address.
+    Yes,
+    /// The address it was sent to.
+    To(String),
+}
+
+/// The contracts as they are stored; the contract module gives them meaning.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Contracts {
+    /// Functions or regions whose meaning the series repeats.
+    pub watch: Vec<RawContract>,
+    /// Host names that must be instantiated.
+    pub kernel: Vec<RawContract>,
+    /// `file:line` citations bound to a symbol.
+    pub cite: Vec<RawContract>,
+    /// Reasons of hunks, and declared `-` lines.
+    pub note: Vec<RawContract>,
+}
+
+/// One table of a contract, with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RawContract {
+    /// The keys and values as they stand.
+    pub table: toml::Table,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// Why a series cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SeriesError {
+    /// The file cannot be read or has another form.
+    #[error(transparent)]
+    Stored(#[from] StoredError),
+    /// Two entries have one name.
+    #[error("{place}: the name `{name}` is taken by the entry at line {first}")]
+    SameName {
+        /// Where the second one stands.
+        place: Place,
+        /// The name.
+        name: String,
+        /// The line of the first one.
+        first: usize,
+    },
+    /// Two entries lay one patch.
+    #[error("{place}: the patch `{patch}` is laid by the entry at line {first} already")]
+    SamePatch {
+        /// Where the second one stands.
+        place: Place,
+        /// The patch's name.
+        patch: String,
+        /// The line of the first one.
+        first: usize,
+    },
+    /// An entry's patch cannot be read.
+    #[error("{place}: the patch {} cannot be read", path.display())]
+    NoPatch {
+        /// Where the series names it.
+        place: Place,
+        /// The file it was to be.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A patch lies in the folder and no entry lays it.
+    #[error("{}: nobody lists this patch; give it an entry in {} or take it away", path.display(), series.display())]
+    Unlisted {
+        /// The patch.
+        path: PathBuf,
+        /// The series that does not list it.
+        series: PathBuf,
+    },
+    /// A group was asked for that no entry has.
+    #[error("no entry is of the group `{group}`; there are: {}", groups.join(", "))]
+    NoGroup {
+        /// What was asked for.
+        group: String,
+        /// The groups of the series.
+        groups: Vec<String>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSeries {
+    schema: Spanned<u32>,
+    #[serde(default, rename = "entry")]
+    entries: Vec<Spanned<RawEntry>>,
+    #[serde(default)]
+    watch: Vec<Spanned<toml::Table>>,
+    #[serde(default)]
+    kernel: Vec<Spanned<toml::Table>>,
+    #[serde(default)]
+    cite: Vec<Spanned<toml::Table>>,
+    #[serde(default)]
+    note: Vec<Spanned<toml::Table>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RawEntry {
+    name: Spanned<String>,
+    patch: Option<Spanned<String>>,
+    derive: Option<Spanned<RawDerive>>,
+    group: Spanned<String>,
+    reason: Spanned<String>,
+    forwarded: Spanned<String>,
+    applied_upstream: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDerive {
+    file: Spanned<String>,
+    function: Spanned<String>,
+    name: Spanned<String>,
+    #[serde(default)]
+    replace: Vec<RawReplace>,
+    place: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawReplace {
+    from: Spanned<String>,
+    to: Spanned<String>,
+}
+
+impl Series {
+    /// Reads the series made for `pin`. A patch of the folder that no entry
+    /// lays is an error, but for the bridges that the pin names.
+    ///
+    /// # Errors
+    /// `series.toml` cannot be read or has another form; a patch is missing,
+    /// laid twice, or lies there unlisted; two entries have one name.
+    pub fn load(pin: &Pin) -> Result<Self, SeriesError> {
+        let bridges: Vec<&Path> =
+            pin.snapshots.iter().filter_map(|s| s.bridge.as_deref()).collect();
+        Self::load_folder(&pin.folder, &bridges)
+    }
+
+    /// As [`Series::load`], from a folder; the patches in `others` need no entry.
+    ///
+    /// # Errors
+    /// Those of [`Series::load`].
+    pub fn load_folder(folder: &Path, others: &[&Path]) -> Result<Self, SeriesError> {
+        let text = Text::read(&folder.join(SERIES_FILE))?;
+        let raw: RawSeries = text.parse()?;
+        text.schema(&raw.schema, SCHEMA)?;
+        let mut names = BTreeMap::new();
+        let mut patches = BTreeMap::new();
+        let mut entries = Vec::new();
+        for raw in &raw.entries {
+            let entry = entry(folder, &text, raw, &mut patches)?;
+            if let Some(first) = names.insert(entry.name.clone(), entry.place.line) {
+                return Err(SeriesError::SameName { place: entry.place, name: entry.name, first });
+            }
+            entries.push(entry);
+        }
+        let listed: BTreeSet<PathBuf> = patches
+            .keys()
+            .map(|name| folder.join(name))
+            .chain(others.iter().map(|p| p.to_path_buf()))
+            .collect();
+        if let Some(path) = patch_files(folder)?.into_iter().find(|p| !listed.contains(p)) {
+            return Err(SeriesError::Unlisted { path, series: text.file });
+        }
+        let tables = |tables: Vec<Spanned<toml::Table>>| {
+            let contract = |table: Spanned<toml::Table>| RawContract {
+                place: text.place(&table.span()),
+                table: table.into_inner(),
+            };
+            tables.into_iter().map(contract).collect()
+        };
+        let contracts = Contracts {
+            watch: tables(raw.watch),
+            kernel: tables(raw.kernel),
+            cite: tables(raw.cite),
+            note: tables(raw.note),
+        };
+        Ok(Self { folder: folder.to_path_buf(), entries, contracts })
+    }
+
+    /// The groups that the entries have, sorted.
+    #[must_use]
+    pub fn groups(&self) -> Vec<String> {
+        let groups: BTreeSet<&String> = self.entries.iter().map(|e| &e.group).collect();
+        groups.into_iter().cloned().collect()
+    }
+
+    /// The entries of these groups, in order; all of them where none is given.
+    ///
+    /// # Errors
+    /// A group is given that no entry has.
+    pub fn select(&self, groups: &[String]) -> Result<Vec<&Entry>, SeriesError> {
+        let known = self.groups();
+        if let Some(group) = groups.iter().find(|g| !known.contains(g)) {
+            return Err(SeriesError::NoGroup { group: group.clone(), groups: known });
+        }
+        let chosen = |e: &&Entry| groups.is_empty() || groups.contains(&e.group);
+        Ok(self.entries.iter().filter(chosen).collect())
+    }
+}
+
+impl Entry {
+    /// Adds to `hash` what decides what this entry does to a tree: its name,
+    /// and its patch's bytes or its rule. Reasons and contracts do not count.
+    pub fn digest(&self, hash: &mut Sha256) {
+        let mut part = |bytes: &[u8]| {
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        };
+        part(self.name.as_bytes());
+        match &self.change {
+            Change::Patch { bytes, .. } => {
+                part(b"patch");
+                part(bytes);
+            }
+            Change::Derive(rule) => {
+                part(b"derive");
+                let words = [rule.file.as_str(), &rule.function, &rule.name, &rule.position];
+                words.iter().for_each(|w| part(w.as_bytes()));
+                for (from, to) in &rule.replace {
+                    part(from.as_bytes());
+                    part(to.as_bytes());
+                }
+            }
+        }
+    }
+}
+
+fn entry(
+    folder: &Path,
+    text: &Text,
+    raw: &Spanned<RawEntry>,
+    patches: &mut BTreeMap<String, usize>,
+) -> Result<Entry, SeriesError> {
+    let place = text.place(&raw.span());
+    let raw = raw.get_ref();
+    let name = text.said("name", &raw.name)?;
+    let change = match (&raw.patch, &raw.derive) {
+        (Some(patch), None) => {
+            let file = text.said("patch", patch)?;
+            let place = text.place(&patch.span());
+            if TreePath::new(&file).is_err() || file.contains('/') || !is_patch(Path::new(&file)) {
+                let what = format!(
+                    "`patch` is `{file}`: a `*.patch` or `*.diff` in this folder is wanted"
+                );
+                return Err(text.fault(&patch.span(), what).into());
+            }
+            if let Some(first) = patches.insert(file.clone(), place.line) {
+                return Err(SeriesError::SamePatch { place, patch: file, first });
+            }
+            let path = folder.join(&file);
+            match std::fs::read(&path) {
+                Ok(bytes) => Change::Patch { path, bytes },
+                Err(source) => return Err(SeriesError::NoPatch { place, path, source }),
+            }
+        }
+        (None, Some(rule)) => Change::Derive(derive_rule(text, rule)?),
+        _ => {
+            let what = format!("the entry `{name}` has to have one of `patch` and `derive`");
+            return Err(text.fault(&raw.name.span(), what).into());
+        }
+    };
+    let applied_upstream = match &raw.applied_upstream {
+        Some(value) => Some(text.said("applied-upstream", value)?),
+        None => None,
+    };
+    Ok(Entry {
+        name,
+        change,
+        group: text.said("group", &raw.group)?,
+        reason: text.said("reason", &raw.reason)?,
+        forwarded: forwarded(text, &raw.forwarded)?,
+        applied_upstream,
+        place,
+    })
+}
+
+fn derive_rule(text: &Text, raw: &Spanned<RawDerive>) -> Result<DeriveRule, StoredError> {
+    let place = text.place(&raw.span());
+    let raw = raw.get_ref();
+    let file = TreePath::new(raw.file.get_ref())
+        .map_err(|e| text.fault(&raw.file.span(), format!("`file` is no path of a tree: {e}")))?;
+    let replace = |r: &RawReplace| {
+        // The replacement may be nothing; what it replaces may not.
+        Ok((text.said("from", &r.from)?, r.to.get_ref().trim().to_owned()))
+    };
+    Ok(DeriveRule {
+        file,
+        function: text.said("function", &raw.function)?,
+        name: text.said("name", &raw.name)?,
+        replace: raw.replace.iter().map(replace).collect::<Result<_, StoredError>>()?,
+        position: text.said("place", &raw.place)?,
+        place,
+    })
+}
+
+fn forwarded(text: &Text, value: &Spanned<String>) -> Result<Forwarded, StoredError> {
+    match value.get_ref().as_str() {
+        "no" => Ok(Forwarded::No),
+        "not-needed" => Ok(Forwarded::NotNeeded),
+        "yes" => Ok(Forwarded::Yes),
+        url if url.starts_with("https://") || url.starts_with("http://") => {
+            Ok(Forwarded::To(url.to_owned()))
+        }
+        other => Err(text.fault(
+            &value.span(),
+            format!("`forwarded` is `{other}`: DEP-3 has `no`, `not-needed`, `yes` or a URL"),
+        )),
+    }
+}
+
+fn is_patch(file: &Path) -> bool {
+    file.extension().is_some_and(|e| e == "patch" || e == "diff")
+}
+
+/// The patches of a folder, sorted.
+fn patch_files(folder: &Path) -> Result<Vec<PathBuf>, StoredError> {
+    let failed = |source| StoredError::Read { file: folder.to_path_buf(), source };
+    let mut files = Vec::new();
+    for item in std::fs::read_dir(folder).map_err(failed)? {
+        let path = item.map_err(failed)?.path();
+        if is_patch(&path) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO: &str = r#"schema = 1
+
+[[entry]]
+name = "first"
+patch = "0001-first.patch"
+group = "metal"
+reason = "it must"
+forwarded = "no"
+applied-upstream = "v0.32.2"
+
+[[entry]]
+name = "second"
+derive = { file = "mlx/q.h", function = "qdot", name = "qdot_reg", replace = [
+  { from = "device", to = "thread" },
+], place = "after" }
+group = "cuda"
+reason = "it follows"
+forwarded = "https://host/pull/1"
+
+[[watch]]
+file = "mlx/q.h"
+"#;
+
+    fn load(text: &str, patches: &[&str], others: &[&str]) -> Result<Series, String> {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(SERIES_FILE), text).unwrap();
+        patches.iter().for_each(|p| std::fs::write(dir.path().join(p), "x").unwrap());
+        let others: Vec<PathBuf> = others.iter().map(|p| dir.path().join(p)).collect();
+        let others: Vec<&Path> = others.iter().map(PathBuf::as_path).collect();
+        Series::load_folder(dir.path(), &others).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_series_is_read_in_its_order() {
+        let patches = ["0001-first.patch", "bridge.patch"];
+        let series = load(TWO, &patches, &["bridge.patch"]).unwrap();
+        let [first, second] = &series.entries[..] else { panic!("{series:?}") };
+        assert!(matches!(&first.change, Change::Patch { bytes, .. } if bytes == b"x"));
+        assert_eq!(first.applied_upstream.as_deref(), Some("v0.32.2"));
+        assert_eq!((first.place.line, second.place.line), (3, 11));
+        let Change::Derive(rule) = &second.change else { panic!("{second:?}") };
+        assert_eq!(rule.replace, [("device".to_owned(), "thread".to_owned())]);
+        assert_eq!(second.forwarded, Forwarded::To("https://host/pull/1".into()));
+        assert_eq!(series.contracts.watch[0].place.line, 20);
+        assert_eq!(series.groups(), ["cuda", "metal"]);
+        let chosen = series.select(&["cuda".into()]).unwrap();
+        assert_eq!(chosen, [second]);
+        let unknown = series.select(&["rocm".into()]).unwrap_err().to_string();
+        assert_eq!(unknown, "no entry is of the group `rocm`; there are: cuda, metal");
+    }
+
+    #[test]
+    fn each_fault_has_its_line() {
+        for (from, to, error) in [
+            (
+                "\"second\"",
+                "\"first\"",
+                "series.toml:11: the name `first` is taken by the entry at line 3",
+            ),
+            ("0001-first", "0002-first", "series.toml:5: the patch "),
+            ("0001-first", "../first", "series.toml:5: `patch` is `../first.patch`"),
+            ("\"no\"", "\"never\"", "series.toml:8: `forwarded` is `never`: DEP-3 has"),
+            ("v0.32.2", "", "series.toml:9: `applied-upstream` says nothing"),
+            (
+                "applied-upstream",
+                "applied_upstream",
+                "series.toml:9: unknown field `applied_upstream`",
+            ),
+            ("reason = \"it must\"\n", "", "series.toml:3: missing field `reason`"),
+            (
+                "patch = \"0001-first.patch\"\n",
+                "",
+                "series.toml:4: the entry `first` has to have one",
+            ),
+            ("mlx/q.h", "/q.h", "series.toml:13: `file` is no path of a tree"),
+            ("schema = 1", "schema = 7", "series.toml:1: schema 7"),
+            ("[[watch]]", "[[watches]]", "series.toml:20: unknown field `watches`"),
+        ] {
+            let changed = TWO.replacen(from, to, 1);
+            assert_ne!(changed, TWO);
+            let refusal = load(&changed, &["0001-first.patch"], &[]).unwrap_err();
+            assert!(refusal.contains(error), "{refusal}\nwanted {error}");
+        }
+    }
+
+    #[test]
+    fn a_patch_nobody_lists_is_named() {
+        let refusal = load(TWO, &["0001-first.patch", "0002-stray.diff"], &[]).unwrap_err();
+        assert!(refusal.contains("0002-stray.diff: nobody lists this patch"), "{refusal}");
+    }
+
+    #[test]
+    fn one_patch_is_laid_once() {
+        let twice = TWO
+            .replace("derive = { file", "patch = \"0001-first.patch\" #")
+            .replace("  { from = \"device\", to = \"thread\" },\n], place = \"after\" }\n", "");
+        let refusal = load(&twice, &["0001-first.patch"], &[]).unwrap_err();
+        assert!(
+            refusal.contains("series.toml:13: the patch `0001-first.patch` is laid"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn the_digest_is_of_what_an_entry_does() {
+        let digest = |text: &str| {
+            let series = load(text, &["0001-first.patch"], &[]).unwrap();
+            let mut hash = Sha256::new();
+            series.entries.iter().for_each(|e| e.digest(&mut hash));
+            hash.finalize()
+        };
+        assert_eq!(digest(TWO), digest(&TWO.replace("it must", "it should")));
+        assert_ne!(digest(TWO), digest(&TWO.replace("\"thread\"", "\"constant\"")));
+    }
+}

@@ -1,0 +1,269 @@
+//! One commit into the object cache, from a folder and from a server.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use mlx_overlay_engine::cache::Cache;
+use mlx_overlay_engine::git::{GitError, Limits, Store};
+use mlx_overlay_engine::progress::{Event, Progress, Silent};
+use mlx_overlay_engine::snapshot::{Mode, ObjectId, Tree, TreePath};
+use overlay_tests_support::{Need, Suite};
+
+use crate::repository::{Repository, git};
+use crate::server::{Fault, Server};
+
+pub fn add(suite: &mut Suite) {
+    let git = || [Need::program("git", "git")];
+    suite.test_needing("git/a folder gives one commit, without its history", git(), folder);
+    suite.test_needing("git/a server gives one commit, without its history", git(), server);
+    suite.test_needing("git/a server that moved is followed", git(), moved);
+    suite.test_needing("git/a server that gives nothing by id is asked for a ref", git(), by_ref);
+    suite.test_needing("git/a commit that is nowhere is said to be", git(), no_commit);
+    suite.test_needing("git/a wrong tree id stops everything", git(), wrong_tree);
+    suite.test_needing("git/a silent server ends in its time", git(), silent);
+    suite.test_needing("git/a pack cut short leaves nothing behind", git(), cut);
+    suite.test_needing("git/a page for people is no git server", git(), page);
+    suite.test_needing("git/a port nobody listens at is named", git(), nobody);
+    suite.test_needing("git/damage is found and mended", git(), damage);
+    suite.test_needing("git/two fetches at once both end whole", git(), two_at_once);
+    suite.test("git/an address of another kind is refused", other_scheme);
+}
+
+const QUICK: Limits = Limits {
+    connect: Duration::from_secs(5),
+    silence: Duration::from_secs(20),
+    whole: Duration::from_secs(60),
+};
+
+/// A repository to serve, a cache, and the commit that is wanted.
+struct Setting {
+    upstream: Repository,
+    cache: tempfile::TempDir,
+    commit: ObjectId,
+    tree: ObjectId,
+}
+
+impl Setting {
+    /// The wanted commit is the tagged one, which no branch stands on.
+    fn new() -> Self {
+        let upstream = Repository::new();
+        let (commit, tree) = (upstream.id("release^{commit}"), upstream.id("release^{tree}"));
+        Self { upstream, cache: tempfile::tempdir().unwrap(), commit, tree }
+    }
+
+    fn by_id(self) -> Self {
+        self.upstream.git(&["config", "uploadpack.allowReachableSHA1InWant", "true"]);
+        self
+    }
+
+    fn store(&self) -> Store {
+        Store::new(&Cache::at(self.cache.path()), "https://example.org/mlx")
+    }
+
+    fn serve(&self, fault: Fault) -> Server {
+        Server::start(self.upstream.path(), fault)
+    }
+
+    fn import(&self, from: &str) -> Result<usize, GitError> {
+        self.store().import(self.commit, self.tree, from, QUICK, &Silent)
+    }
+
+    fn check_whole(&self) {
+        let tree = self.store().tree(self.commit, self.tree).unwrap().expect("it was imported");
+        let names: Vec<String> = tree.paths().iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["a.txt", "d/e/f.txt", "d/run.sh"]);
+        assert_eq!(tree.mode(&TreePath::new("d/run.sh").unwrap()), Some(Mode::Executable));
+        let file = tree.file(&TreePath::new("a.txt").unwrap()).unwrap().unwrap();
+        assert_eq!((file.mode, &file.bytes[..]), (Mode::Regular, &b"two\n"[..]));
+        assert_eq!(tree.file(&TreePath::new("none").unwrap()).unwrap(), None);
+        assert_eq!(tree.listing().tree_id(), self.tree);
+        // git agrees that the store is a sound, shallow repository.
+        let store = self.store();
+        git(store.path(), &["fsck", "--strict"]);
+        assert_eq!(git(store.path(), &["rev-list", "--count", &self.commit.to_string()]), "1");
+    }
+
+    fn check_nothing(&self) {
+        assert!(self.store().tree(self.commit, self.tree).unwrap().is_none());
+    }
+}
+
+fn chain(error: &GitError) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |e| e.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+fn folder() {
+    let setting = Setting::new();
+    let path = setting.upstream.path().display().to_string();
+    assert_eq!(setting.import(&path).unwrap(), 3);
+    setting.check_whole();
+    // Again, and by its URL.
+    assert_eq!(setting.import(&format!("file://{path}")).unwrap(), 3);
+    setting.check_whole();
+}
+
+fn server() {
+    struct Counted(Mutex<Vec<(u64, u64)>>);
+    impl Progress for Counted {
+        fn tell(&self, event: Event<'_>) {
+            if let Event::At(done, total) = event {
+                self.0.lock().unwrap().push((done, total));
+            }
+        }
+    }
+    let setting = Setting::new().by_id();
+    setting.upstream.git(&["tag", "-d", "release"]);
+    let server = setting.serve(Fault::None);
+    let counted = Counted(Mutex::default());
+    let from = format!("{}/.git", server.url);
+    let files = setting.store().import(setting.commit, setting.tree, &from, QUICK, &counted);
+    assert_eq!(files.unwrap(), 3);
+    setting.check_whole();
+    // The commit, three folders and three files: no other commit's objects.
+    assert_eq!(counted.0.lock().unwrap().last(), Some(&(7, 7)));
+    let asked = server.requests.lock().unwrap().clone();
+    assert_eq!(asked[0], "GET /.git/info/refs");
+}
+
+fn moved() {
+    let setting = Setting::new().by_id();
+    let server = setting.serve(Fault::Moved);
+    assert_eq!(setting.import(&format!("{}/.git", server.url)).unwrap(), 3);
+    let asked = server.requests.lock().unwrap().clone();
+    assert_eq!(asked[..2], ["GET /.git/info/refs", "GET /moved/.git/info/refs"]);
+    assert!(asked[2..].iter().all(|r| r == "POST /moved/.git/git-upload-pack"), "{asked:?}");
+}
+
+fn by_ref() {
+    let setting = Setting::new();
+    let from = format!("{}/.git", setting.serve(Fault::None).url);
+    let refused = setting.import(&from);
+    // An annotated tag is peeled in the server's list, and can be asked for.
+    match refused {
+        Ok(files) => assert_eq!(files, 3),
+        Err(e) => panic!("{}", chain(&e)),
+    }
+    setting.check_whole();
+    let other = Setting::new();
+    other.upstream.git(&["tag", "-d", "release"]);
+    let refused = other.import(&format!("{}/.git", other.serve(Fault::None).url)).unwrap_err();
+    assert!(matches!(refused, GitError::ById { .. }), "{}", chain(&refused));
+    assert!(refused.to_string().contains("--from"));
+    other.check_nothing();
+}
+
+fn no_commit() {
+    let mut setting = Setting::new().by_id();
+    setting.commit = ObjectId::of_blob(b"no commit");
+    let here = setting.import(&setting.upstream.path().display().to_string()).unwrap_err();
+    assert!(matches!(here, GitError::NoCommit { .. }), "{}", chain(&here));
+    let there = setting.import(&format!("{}/.git", setting.serve(Fault::None).url)).unwrap_err();
+    assert!(matches!(there, GitError::NoCommit { .. }), "{}", chain(&there));
+    setting.check_nothing();
+}
+
+fn wrong_tree() {
+    let mut setting = Setting::new().by_id();
+    let right = setting.tree;
+    setting.tree = ObjectId::of_blob(b"no tree");
+    for from in [
+        setting.upstream.path().display().to_string(),
+        format!("{}/.git", setting.serve(Fault::None).url),
+    ] {
+        let wrong = setting.import(&from).unwrap_err();
+        assert!(matches!(wrong, GitError::WrongTree { found, .. } if found == right));
+        setting.check_nothing();
+    }
+}
+
+fn silent() {
+    let setting = Setting::new().by_id();
+    let from = format!("{}/.git", setting.serve(Fault::Stall).url);
+    let limits = Limits { silence: Duration::from_millis(400), ..QUICK };
+    let begun = Instant::now();
+    let error =
+        setting.store().import(setting.commit, setting.tree, &from, limits, &Silent).unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(chain(&error).contains("timeout"), "{}", chain(&error));
+    setting.check_nothing();
+    // And the store is none the worse for it.
+    assert_eq!(setting.import(&format!("{}/.git", setting.serve(Fault::None).url)).unwrap(), 3);
+    setting.check_whole();
+}
+
+fn cut() {
+    let setting = Setting::new().by_id();
+    let from = format!("{}/.git", setting.serve(Fault::Cut).url);
+    let error = setting.import(&from).unwrap_err();
+    assert!(matches!(error, GitError::Unreachable { .. }), "{}", chain(&error));
+    setting.check_nothing();
+    assert_eq!(setting.import(&format!("{}/.git", setting.serve(Fault::None).url)).unwrap(), 3);
+    setting.check_whole();
+}
+
+fn page() {
+    let setting = Setting::new();
+    let error = setting.import(&format!("{}/x", setting.serve(Fault::Page).url)).unwrap_err();
+    assert!(chain(&error).contains("does not speak git's smart protocol"), "{}", chain(&error));
+}
+
+fn nobody() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let setting = Setting::new();
+    for scheme in ["http", "git"] {
+        let url = format!("{scheme}://127.0.0.1:{port}/x");
+        let error = setting.import(&url).unwrap_err();
+        assert!(
+            chain(&error).starts_with(&format!("{url}: cannot be fetched")),
+            "{}",
+            chain(&error)
+        );
+    }
+}
+
+fn damage() {
+    let setting = Setting::new();
+    let path = setting.upstream.path().display().to_string();
+    setting.import(&path).unwrap();
+    let store = setting.store();
+    let pack = std::fs::read_dir(store.path().join("objects/pack"))
+        .unwrap()
+        .map(|item| item.unwrap().path())
+        .find(|p| p.extension().is_some_and(|e| e == "pack"))
+        .unwrap();
+    let mut bytes = std::fs::read(&pack).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 8].fill(0xff);
+    replace(&pack, &bytes);
+    let found = store.prove(setting.commit, setting.tree).unwrap_err();
+    assert!(matches!(found, GitError::Damaged { .. }), "{}", chain(&found));
+    assert_eq!(setting.import(&path).unwrap(), 3);
+    setting.check_whole();
+}
+
+/// git keeps packs read-only.
+fn replace(file: &Path, bytes: &[u8]) {
+    std::fs::remove_file(file).unwrap();
+    std::fs::write(file, bytes).unwrap();
+}
+
+fn two_at_once() {
+    let setting = Setting::new();
+    let path = setting.upstream.path().display().to_string();
+    std::thread::scope(|scope| {
+        let both = [(); 2].map(|()| scope.spawn(|| setting.import(&path)));
+        both.into_iter().for_each(|one| assert_eq!(one.join().unwrap().unwrap(), 3));
+    });
+    setting.check_whole();
+}
+
+fn other_scheme() {
+    let store = Store::new(&Cache::at("/nowhere"), "x");
+    let id = ObjectId::of_blob(b"");
+    for url in ["ssh://git@host/x", "git@host:owner/x", "ftp://host/x"] {
+        let refused = store.import(id, id, url, QUICK, &Silent);
+        assert!(matches!(refused, Err(GitError::Scheme { .. })), "{url}");
+    }
+}

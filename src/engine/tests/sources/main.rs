@@ -1,0 +1,20 @@
+//! Where trees come from: git repositories on this machine and behind a
+//! server.
+
+#![allow(clippy::unwrap_used)]
+
+mod git;
+mod history;
+mod repository;
+mod server;
+
+use std::process::ExitCode;
+
+use overlay_tests_support::Suite;
+
+fn main() -> ExitCode {
+    let mut suite = Suite::new();
+    git::add(&mut suite);
+    history::add(&mut suite);
+    suite.run()
+}

@@ -1,0 +1,143 @@
+//! A git server on the loopback: `git http-backend` behind a few lines of HTTP.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+/// What the server does wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    /// Half the pack is sent, and then nothing.
+    Stall,
+    /// Half the pack is sent, and the connection closed.
+    Cut,
+    /// A page for people is sent.
+    Page,
+    /// The first request is sent on to another path.
+    Moved,
+}
+
+pub struct Server {
+    pub url: String,
+    /// The requests that came, as `METHOD path`.
+    pub requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    /// Serves the repository at `root`/`name` as `http://…/name`.
+    pub fn start(root: &Path, fault: Fault) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (root, seen) = (root.to_path_buf(), requests.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (root, seen) = (root.clone(), seen.clone());
+                std::thread::spawn(move || answer(stream.unwrap(), &root, fault, &seen));
+            }
+        });
+        Self { url, requests }
+    }
+}
+
+struct Request {
+    method: String,
+    path: String,
+    query: String,
+    headers: BTreeMap<String, String>,
+    body: Vec<u8>,
+}
+
+fn answer(mut stream: TcpStream, root: &Path, fault: Fault, seen: &Mutex<Vec<String>>) {
+    let Some(request) = read(&stream) else { return };
+    seen.lock().unwrap().push(format!("{} {}", request.method, request.path));
+    if fault == Fault::Page {
+        let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhome";
+        stream.write_all(page.as_bytes()).unwrap();
+        return;
+    }
+    let path = match request.path.strip_prefix("/moved") {
+        Some(path) if fault == Fault::Moved => path.to_owned(),
+        _ if fault == Fault::Moved => {
+            let Request { path, query, .. } = &request;
+            let to = format!(
+                "HTTP/1.1 301 Moved\r\nLocation: /moved{path}?{query}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+            stream.write_all(to.as_bytes()).unwrap();
+            return;
+        }
+        _ => request.path.clone(),
+    };
+    let (head, body) = backend(root, &path, &request);
+    let status = head.lines().find_map(|l| l.strip_prefix("Status: ")).unwrap_or("200 OK");
+    let rest: String = head
+        .lines()
+        .filter(|l| !l.is_empty() && !l.starts_with("Status: "))
+        .map(|l| format!("{l}\r\n"))
+        .collect();
+    let length = body.len();
+    let head =
+        format!("HTTP/1.1 {status}\r\n{rest}Content-Length: {length}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let is_pack = request.method == "POST" && body.windows(4).any(|w| w == b"PACK");
+    match fault {
+        Fault::Stall | Fault::Cut if is_pack => {
+            stream.write_all(&body[..length / 2]).unwrap();
+            stream.flush().unwrap();
+            if fault == Fault::Stall {
+                // Until the other side gives up.
+                let _ = stream.read(&mut [0]);
+            }
+        }
+        _ => stream.write_all(&body).unwrap(),
+    }
+}
+
+fn read(stream: &TcpStream) -> Option<Request> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let mut words = line.split_whitespace();
+    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        match line.trim_end().split_once(": ") {
+            Some((name, value)) => headers.insert(name.to_lowercase(), value.to_owned()),
+            None => break,
+        };
+    }
+    let length = headers.get("content-length").map_or(0, |l| l.parse().unwrap());
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(Request { method, path: path.into(), query: query.into(), headers, body })
+}
+
+fn backend(root: &Path, path: &str, request: &Request) -> (String, Vec<u8>) {
+    let mut child = Command::new("git")
+        .arg("http-backend")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .env("GIT_PROJECT_ROOT", root)
+        .env("GIT_HTTP_EXPORT_ALL", "1")
+        .env("REQUEST_METHOD", &request.method)
+        .env("PATH_INFO", path)
+        .env("QUERY_STRING", &request.query)
+        .env("CONTENT_TYPE", request.headers.get("content-type").map_or("", String::as_str))
+        .env("CONTENT_LENGTH", request.body.len().to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&request.body).unwrap();
+    let output = child.wait_with_output().unwrap().stdout;
+    let end = output.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
+    (String::from_utf8_lossy(&output[..end]).into_owned(), output[end + 4..].to_vec())
+}
