@@ -71,6 +71,25 @@ impl<'t> Ground<'t> {
         Ok(report)
     }
 
+    /// Lays one patch on the base alone: a patch of a series that is left out
+    /// of the tree, and whose lines those after it were made for.
+    ///
+    /// # Errors
+    /// As [`Ground::apply`].
+    pub fn pass_over(&mut self, patch: &Patch, strip: usize) -> Result<(), ApplyError> {
+        let Some(base) = self.base.take() else { return Ok(()) };
+        let mut own = Ground { target: base, base: None };
+        let exists = |path: &TreePath| own.target.mode(path).is_some();
+        let prefixes = names::prefixes(patch, &exists);
+        for file in &patch.files {
+            let names = names::resolve(file, strip, prefixes, &|path| own.has(path))?;
+            let edits = own.judge(file, &names, Text::Base)?.edits;
+            edit(&mut own.target, edits);
+        }
+        self.base = Some(own.target);
+        Ok(())
+    }
+
     fn has(&self, path: &TreePath) -> bool {
         let base = self.base.as_ref();
         self.target.mode(path).is_some() || base.is_some_and(|b| b.mode(path).is_some())

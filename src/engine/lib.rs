@@ -12,6 +12,7 @@ pub mod contract;
 pub mod cpp;
 pub mod derive;
 pub mod git;
+pub mod lay;
 pub mod listing;
 pub mod locate;
 pub mod merge;

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toml::Spanned;
 
+use crate::derive;
 use crate::pin::Pin;
 use crate::snapshot::TreePath;
 use crate::stored::{Place, StoredError, Text};
@@ -61,24 +62,7 @@ pub enum Change {
         bytes: Vec<u8>,
     },
     /// It derives a function from one that the tree holds.
-    Derive(DeriveRule),
-}
-
-/// How a function is derived: the copy follows its original.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeriveRule {
-    /// The file that holds the original and gets the copy.
-    pub file: TreePath,
-    /// The original's name.
-    pub function: String,
-    /// The copy's name.
-    pub name: String,
-    /// Tokens that change in the copy, in order: from, to.
-    pub replace: Vec<(String, String)>,
-    /// Where the copy goes, as stored: `after` its original, ….
-    pub position: String,
-    /// Where the rule stands.
-    pub place: Place,
+    Derive(derive::Rule),
 }
 
 /// Whether a change was sent upstream, in DEP-3's words.
@@ -192,29 +176,11 @@ struct RawSeries {
 struct RawEntry {
     name: Spanned<String>,
     patch: Option<Spanned<String>>,
-    derive: Option<Spanned<RawDerive>>,
+    derive: Option<derive::Rule>,
     group: Spanned<String>,
     reason: Spanned<String>,
     forwarded: Spanned<String>,
     applied_upstream: Option<Spanned<String>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawDerive {
-    file: Spanned<String>,
-    function: Spanned<String>,
-    name: Spanned<String>,
-    #[serde(default)]
-    replace: Vec<RawReplace>,
-    place: Spanned<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawReplace {
-    from: Spanned<String>,
-    to: Spanned<String>,
 }
 
 impl Series {
@@ -309,12 +275,7 @@ impl Entry {
             }
             Change::Derive(rule) => {
                 part(b"derive");
-                let words = [rule.file.as_str(), &rule.function, &rule.name, &rule.position];
-                words.iter().for_each(|w| part(w.as_bytes()));
-                for (from, to) in &rule.replace {
-                    part(from.as_bytes());
-                    part(to.as_bytes());
-                }
+                part(&serde_json::to_vec(rule).expect("a rule is text alone"));
             }
         }
     }
@@ -348,7 +309,7 @@ fn entry(
                 Err(source) => return Err(SeriesError::NoPatch { place, path, source }),
             }
         }
-        (None, Some(rule)) => Change::Derive(derive_rule(text, rule)?),
+        (None, Some(rule)) => Change::Derive(rule.clone()),
         _ => {
             let what = format!("the entry `{name}` has to have one of `patch` and `derive`");
             return Err(text.fault(&raw.name.span(), what).into());
@@ -365,25 +326,6 @@ fn entry(
         reason: text.said("reason", &raw.reason)?,
         forwarded: forwarded(text, &raw.forwarded)?,
         applied_upstream,
-        place,
-    })
-}
-
-fn derive_rule(text: &Text, raw: &Spanned<RawDerive>) -> Result<DeriveRule, StoredError> {
-    let place = text.place(&raw.span());
-    let raw = raw.get_ref();
-    let file = TreePath::new(raw.file.get_ref())
-        .map_err(|e| text.fault(&raw.file.span(), format!("`file` is no path of a tree: {e}")))?;
-    let replace = |r: &RawReplace| {
-        // The replacement may be nothing; what it replaces may not.
-        Ok((text.said("from", &r.from)?, r.to.get_ref().trim().to_owned()))
-    };
-    Ok(DeriveRule {
-        file,
-        function: text.said("function", &raw.function)?,
-        name: text.said("name", &raw.name)?,
-        replace: raw.replace.iter().map(replace).collect::<Result<_, StoredError>>()?,
-        position: text.said("place", &raw.place)?,
         place,
     })
 }
@@ -466,7 +408,7 @@ file = "mlx/q.h"
         assert_eq!(first.applied_upstream.as_deref(), Some("v0.32.2"));
         assert_eq!((first.place.line, second.place.line), (3, 11));
         let Change::Derive(rule) = &second.change else { panic!("{second:?}") };
-        assert_eq!(rule.replace, [("device".to_owned(), "thread".to_owned())]);
+        assert_eq!((&*rule.name, &*rule.replace[0].to), ("qdot_reg", "thread"));
         assert_eq!(second.forwarded, Forwarded::To("https://host/pull/1".into()));
         assert_eq!(series.contracts.watch[0].place.line, 20);
         assert_eq!(series.groups(), ["cuda", "metal"]);
@@ -499,7 +441,7 @@ file = "mlx/q.h"
                 "",
                 "series.toml:4: the entry `first` has to have one",
             ),
-            ("mlx/q.h", "/q.h", "series.toml:13: `file` is no path of a tree"),
+            ("mlx/q.h", "/q.h", "series.toml:13: `/q.h`: the name is absolute"),
             ("schema = 1", "schema = 7", "series.toml:1: schema 7"),
             ("[[watch]]", "[[watches]]", "series.toml:20: unknown field `watches`"),
         ] {

@@ -1,0 +1,200 @@
+//! A whole series laid on a tree in memory.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::apply::{ApplyError, Ground};
+use crate::derive::{self, DeriveError, Derived};
+use crate::patch::{self, Refusal};
+use crate::report::{HunkClass, PatchReport};
+use crate::series::{Change, Entry, Series, SeriesError};
+
+/// Names in a series' patches carry one prefix, as git writes them.
+pub const STRIP: usize = 1;
+
+/// What became of one entry of a series.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EntryReport {
+    /// The entry's name.
+    pub name: String,
+    /// Its group.
+    pub group: String,
+    /// Why it is carried.
+    pub reason: String,
+    /// The release or commit with which upstream has it, as the series says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied_upstream: Option<String>,
+    /// Its files and hunks; a derived function has none.
+    #[serde(flatten)]
+    pub patch: PatchParts,
+    /// The derived function, of an entry that derives one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub derived: Option<DerivedReport>,
+}
+
+/// A patch's report without its name, which is the entry's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PatchParts {
+    /// The patch file's name, of an entry that lays one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// See [`PatchReport::files`].
+    pub files: Vec<crate::report::FileReport>,
+    /// See [`PatchReport::hunks`].
+    pub hunks: Vec<crate::report::HunkReport>,
+}
+
+/// What became of a derived function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DerivedReport {
+    /// The copy that was made; nothing where the rule finds nothing to copy.
+    #[serde(flatten)]
+    pub made: Option<Derived>,
+    /// Upstream changed the original since the pin: the copy follows, and a
+    /// person should look whether it still means the same.
+    pub source_changed: bool,
+    /// Why no copy was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// Why a series could not be judged at all.
+#[derive(Debug, thiserror::Error)]
+pub enum LayError {
+    /// The series has no such group.
+    #[error(transparent)]
+    Series(#[from] SeriesError),
+    /// A patch of it is unsafe or malformed.
+    #[error("{}", path.display())]
+    Refused {
+        /// The patch.
+        path: PathBuf,
+        /// Where and why.
+        #[source]
+        refusal: Refusal,
+    },
+    /// A file of the tree cannot be read.
+    #[error(transparent)]
+    Read(#[from] crate::snapshot::ReadError),
+}
+
+impl EntryReport {
+    /// Whether the entry is in the tree, proven. A hunk whose place was
+    /// searched (`offset`) does not count: a pinned series knows its places.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        let known = |class: HunkClass| class.holds() && class != HunkClass::Offset;
+        self.patch.hunks.iter().all(|h| known(h.class) && !h.inferred)
+            && self.patch.files.iter().all(|f| known(f.class))
+            && self.derived.as_ref().is_none_or(|d| d.made.is_some())
+    }
+
+    /// The patch's report, for printing.
+    #[must_use]
+    pub fn as_patch(&self) -> PatchReport {
+        PatchReport {
+            name: self.name.clone(),
+            files: self.patch.files.clone(),
+            hunks: self.patch.hunks.clone(),
+        }
+    }
+}
+
+/// Lays the entries of these groups (all where none is named) on the ground, in
+/// their order. Those of other groups are laid on the base alone, so that every
+/// hunk is mapped from the very text it was made for.
+///
+/// # Errors
+/// A group is not known, a patch is refused, or a file cannot be read. An entry
+/// that does not hold is no error: see [`EntryReport::holds`].
+pub fn lay(
+    series: &Series,
+    groups: &[String],
+    ground: &mut Ground<'_>,
+) -> Result<Vec<EntryReport>, LayError> {
+    let chosen: Vec<&str> = series.select(groups)?.iter().map(|e| e.name.as_str()).collect();
+    let mut reports = Vec::new();
+    for entry in &series.entries {
+        if chosen.contains(&entry.name.as_str()) {
+            reports.push(lay_entry(entry, ground)?);
+        } else {
+            pass_over(entry, ground)?;
+        }
+    }
+    Ok(reports)
+}
+
+/// Lays one entry.
+///
+/// # Errors
+/// As [`lay`].
+pub fn lay_entry(entry: &Entry, ground: &mut Ground<'_>) -> Result<EntryReport, LayError> {
+    let mut report = EntryReport {
+        name: entry.name.clone(),
+        group: entry.group.clone(),
+        reason: entry.reason.clone(),
+        applied_upstream: entry.applied_upstream.clone(),
+        patch: PatchParts::default(),
+        derived: None,
+    };
+    match &entry.change {
+        Change::Patch { path, bytes } => {
+            let parsed = patch::parse(bytes).map_err(|r| refused(path, r.into()))?;
+            let laid = ground.apply(&entry.name, &parsed, STRIP).map_err(|e| refused(path, e))?;
+            report.patch = PatchParts {
+                file: path.file_name().map(|n| n.to_string_lossy().into_owned()),
+                files: laid.files,
+                hunks: laid.hunks,
+            };
+        }
+        Change::Derive(rule) => report.derived = Some(derive(rule, ground)?),
+    }
+    Ok(report)
+}
+
+fn refused(path: &std::path::Path, error: ApplyError) -> LayError {
+    match error {
+        ApplyError::Refused(refusal) => LayError::Refused { path: path.into(), refusal },
+        ApplyError::Read(error) => LayError::Read(error),
+    }
+}
+
+fn derive(rule: &derive::Rule, ground: &mut Ground<'_>) -> Result<DerivedReport, LayError> {
+    let was = match &mut ground.base {
+        Some(base) => made(derive::apply(rule, base))?.ok().map(|d| d.source),
+        None => None,
+    };
+    Ok(match made(derive::apply(rule, &mut ground.target))? {
+        Ok(made) => DerivedReport {
+            source_changed: was.is_some_and(|was| was != made.source),
+            made: Some(made),
+            why: None,
+        },
+        Err(why) => DerivedReport { made: None, source_changed: was.is_some(), why: Some(why) },
+    })
+}
+
+/// A rule that does not fit the tree is a finding; a file that cannot be read
+/// is not.
+fn made(result: Result<Derived, DeriveError>) -> Result<Result<Derived, String>, LayError> {
+    match result {
+        Ok(made) => Ok(Ok(made)),
+        Err(DeriveError::Read(error)) => Err(error.into()),
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
+
+fn pass_over(entry: &Entry, ground: &mut Ground<'_>) -> Result<(), LayError> {
+    match &entry.change {
+        Change::Patch { path, bytes } => {
+            let parsed = patch::parse(bytes).map_err(|r| refused(path, r.into()))?;
+            ground.pass_over(&parsed, STRIP).map_err(|e| refused(path, e))
+        }
+        Change::Derive(rule) => match &mut ground.base {
+            // What the rule finds wrong is told where its entry is laid.
+            Some(base) => made(derive::apply(rule, base)).map(|_| ()),
+            None => Ok(()),
+        },
+    }
+}
