@@ -6,5 +6,7 @@
 //! [`locate`] and [`apply`] are pure over them; what touches the world stands
 //! in modules of its own.
 
+pub mod disk;
 pub mod patch;
+pub mod publish;
 pub mod snapshot;
