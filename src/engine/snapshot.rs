@@ -294,6 +294,25 @@ pub trait Tree {
 
     /// Every path, in byte order.
     fn paths(&self) -> Vec<TreePath>;
+
+    /// Every file as a listing tells it, in byte order of the paths. A tree
+    /// that knows its blob ids without reading the files overrides this, so
+    /// that a file already in place need not be read.
+    fn entries(&self) -> Vec<Entry> {
+        let entry = |path: TreePath| self.mode(&path).map(|mode| Entry { path, mode, id: None });
+        self.paths().into_iter().filter_map(entry).collect()
+    }
+}
+
+/// A file of a tree, as a listing tells it: without its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where the file stands.
+    pub path: TreePath,
+    /// What kind of entry it is.
+    pub mode: Mode,
+    /// Its blob id, where the tree knows it without reading the file.
+    pub id: Option<ObjectId>,
 }
 
 /// A tree that is all in memory.
@@ -367,6 +386,17 @@ impl Tree for Snapshot<'_> {
         paths.extend(self.edits.iter().filter(|(_, f)| f.is_some()).map(|(p, _)| p.clone()));
         paths.sort();
         paths
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let mut entries = self.below.entries();
+        entries.retain(|e| !self.edits.contains_key(&e.path));
+        entries.extend(self.edits.iter().filter_map(|(path, file)| {
+            let mode = file.as_ref()?.mode;
+            Some(Entry { path: path.clone(), mode, id: None })
+        }));
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        entries
     }
 }
 
