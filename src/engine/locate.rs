@@ -119,20 +119,24 @@ fn fits(hunk: &Hunk, text: &[&[u8]], known: Text) -> Vec<usize> {
         };
         return if proven { vec![at] } else { Vec::new() };
     }
-    if wanted.len() > text.len() {
-        return Vec::new();
-    }
-    let last = text.len() - wanted.len();
-    let stands = |&at: &usize| text[at..at + wanted.len()] == wanted[..];
+    let places = anywhere(&wanted, text);
     // A diff has the same context on both sides unless the file ends there; a
     // hunk with less on one side claims that end. Where the text is the one
     // the patch was made for there is nothing to claim.
     let (before, after) = context(hunk);
     match known {
-        Text::Unknown if before < after => [0].into_iter().filter(stands).collect(),
-        Text::Unknown if after < before => [last].into_iter().filter(stands).collect(),
-        _ => (0..=last).filter(stands).collect(),
+        Text::Unknown if before < after => places.into_iter().filter(|&at| at == 0).collect(),
+        Text::Unknown if after < before => {
+            places.into_iter().filter(|&at| at + wanted.len() == text.len()).collect()
+        }
+        _ => places,
     }
+}
+
+/// Every place at which these lines stand.
+fn anywhere(wanted: &[&[u8]], text: &[&[u8]]) -> Vec<usize> {
+    let Some(last) = text.len().checked_sub(wanted.len()) else { return Vec::new() };
+    (0..=last).filter(|&at| text[at..at + wanted.len()] == *wanted).collect()
 }
 
 /// Lines of context before the first and after the last change.
@@ -452,8 +456,13 @@ fn unplaced_alone(hunk: &Hunk, fits: &[usize], text: &[&[u8]]) -> Unplaced {
              already: give the text it was made for (--base) to know",
             at + 1
         ),
-        None if matches!(context(hunk), (b, a) if b != a) => {
-            "its lines do not stand at the end of the file that its shorter context claims".into()
+        None if !anywhere(&hunk.preimage().collect::<Vec<_>>(), text).is_empty() => {
+            let (before, after) = context(hunk);
+            let end = if before < after { "start" } else { "end" };
+            format!(
+                "it has less context towards the {end} of the file and so claims it, and its \
+                 lines do not stand there; give the text it was made for (--base)"
+            )
         }
         None => "its lines do not stand anywhere in the file".into(),
     };

@@ -2,6 +2,7 @@
 
 mod cases;
 mod tool;
+mod try_patch;
 
 use std::process::ExitCode;
 
@@ -10,5 +11,6 @@ use overlay_tests_support::Suite;
 fn main() -> ExitCode {
     let mut suite = Suite::new();
     cases::add(&mut suite);
+    try_patch::add(&mut suite);
     suite.run()
 }

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use mlx_overlay_engine::apply::Ground;
 use mlx_overlay_engine::disk::DiskTree;
 use mlx_overlay_engine::patch::{self, Patch, quilt};
-use mlx_overlay_engine::publish;
+use mlx_overlay_engine::publish::{self, Options};
 use mlx_overlay_engine::report::PatchReport;
-use mlx_overlay_engine::snapshot::Tree;
 
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
 use crate::cli::render;
@@ -85,7 +84,7 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     }
     let holds = reports.iter().all(PatchReport::holds);
     let wrote = if holds && !args.dry_run { write(&args, &tree, &ground)? } else { None };
-    print(ui, &reports, wrote.as_deref(), holds);
+    print(ui, &reports, wrote, holds);
     Ok(if holds { Outcome::Done } else { Outcome::NeedsPerson })
 }
 
@@ -152,11 +151,11 @@ fn write<'a>(
     ground: &Ground,
 ) -> Result<Option<&'a Path>, CommandError> {
     if let Some(out) = &args.out {
-        publish::write_new(out, &ground.target)?;
+        publish::write_new(out, &ground.target, &Options::default())?;
         return Ok(Some(out));
     }
     if args.in_place {
-        publish::edit_in_place(tree, ground.target.edits())?;
+        publish::edit_in_place(tree, ground.target.edits(), &Options::default())?;
         return Ok(Some(&args.tree));
     }
     Ok(None)

@@ -23,13 +23,11 @@ const ROUNDS: usize = 15;
 
 fn main() -> Result<(), Failure> {
     let dir = tempfile::tempdir()?;
-    let (repo, commit) = match (
-        std::env::var("OVERLAY_BENCH_REPO"),
-        std::env::var("OVERLAY_BENCH_COMMIT"),
-    ) {
-        (Ok(repo), Ok(commit)) => (PathBuf::from(repo), commit),
-        _ => (make_repository(dir.path())?, "HEAD".into()),
-    };
+    let (repo, commit) =
+        match (std::env::var("OVERLAY_BENCH_REPO"), std::env::var("OVERLAY_BENCH_COMMIT")) {
+            (Ok(repo), Ok(commit)) => (PathBuf::from(repo), commit),
+            _ => (make_repository(dir.path())?, "HEAD".into()),
+        };
     let identity = Identity {
         pin: ObjectId::of_blob(b""),
         source: Source::Git { tree: ObjectId::of_blob(b"") },

@@ -1,0 +1,118 @@
+//! `overlay try` beyond the cases: what it prints, and what it leaves alone.
+
+use std::fs;
+
+use overlay_tests_support::Suite;
+
+use crate::tool::Tool;
+
+const PATCH: &str = "--- a/f.txt\n+++ b/f.txt\n@@ -1,3 +1,4 @@\n a\n+new\n b\n c\n";
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    suite.test("try/says-where-each-hunk-went", says_where_each_hunk_went);
+    suite.test("try/a-conflict-shows-both-sides", a_conflict_shows_both_sides);
+    suite.test("try/out-must-be-empty", out_must_be_empty);
+    suite.test("try/errors-name-file-line-and-remedy", errors_name_file_line_and_remedy);
+    suite.test("try/colour-only-where-wanted", colour_only_where_wanted);
+    suite.test("try/reads-a-quilt-folder", reads_a_quilt_folder);
+    suite.test("try/changes-folder-first", changes_folder_first);
+    suite.test("usage/ends-with-2", usage_ends_with_2);
+}
+
+fn tool_with(text: &str, patch: &str) -> Tool {
+    let tool = Tool::new();
+    fs::create_dir(tool.path("tree")).expect("a folder");
+    fs::write(tool.path("tree/f.txt"), text).expect("a file");
+    fs::write(tool.path("fix.patch"), patch).expect("a file");
+    tool
+}
+
+fn says_where_each_hunk_went() {
+    let patch = "--- a/f.txt\n+++ b/f.txt\n@@ -1,2 +1,3 @@\n a\n+new\n b\n";
+    let tool = tool_with("0\n0\na\nb\nc\n", patch);
+    let run = tool.run(["try", "tree", "fix.patch", "--out", "new"]);
+    run.assert_status(0);
+    let expected = "fix.patch\n  offset       hunk 1 f.txt:3 +1 -0 (stated 1)\n\
+                    1 patch, 1 hunk: 1 of them hold. Wrote new.\n";
+    assert_eq!(run.stdout(), expected);
+    assert_eq!(run.stderr(), "");
+    assert_eq!(
+        fs::read_to_string(tool.path("new/f.txt")).expect("written"),
+        "0\n0\na\nnew\nb\nc\n"
+    );
+}
+
+fn a_conflict_shows_both_sides() {
+    let tool = tool_with("a\nB\nc\n", PATCH);
+    let run = tool.run(["try", "tree", "fix.patch", "--in-place"]);
+    run.assert_status(1);
+    for part in ["conflict", "wanted:", "found, from line 1:", "most of it stands at line 1"] {
+        assert!(run.stdout().contains(part), "{part}: {}", run.shown());
+    }
+    assert_eq!(fs::read_to_string(tool.path("tree/f.txt")).expect("there"), "a\nB\nc\n");
+}
+
+fn out_must_be_empty() {
+    let tool = tool_with("a\nb\nc\n", PATCH);
+    fs::create_dir(tool.path("full")).expect("a folder");
+    fs::write(tool.path("full/mine"), "mine").expect("a file");
+    let run = tool.run(["try", "tree", "fix.patch", "--out", "full"]);
+    run.assert_status(2);
+    assert_eq!(fs::read_to_string(tool.path("full/mine")).expect("kept"), "mine");
+    assert!(!tool.path("full/f.txt").exists());
+}
+
+fn errors_name_file_line_and_remedy() {
+    let tool = tool_with("a\nb\nc\n", &PATCH.replace("-1,3", "-1,4"));
+    let run = tool.run(["try", "tree", "fix.patch", "--format", "json"]);
+    run.assert_status(3);
+    let error = &run.json()["error"];
+    assert_eq!(error["kind"], "refused");
+    assert_eq!(error["place"]["file"], "fix.patch");
+    assert!(error["place"]["line"].as_u64().is_some_and(|l| l > 0), "{error:#}");
+    assert!(error["remedies"].as_array().is_some_and(|r| !r.is_empty()), "{error:#}");
+    assert!(run.stderr().contains("error: fix.patch:"), "{}", run.shown());
+    assert!(run.stderr().contains("try:"), "{}", run.shown());
+}
+
+fn colour_only_where_wanted() {
+    let tool = tool_with("a\nb\nc\n", PATCH);
+    let plain = tool.run(["try", "tree", "fix.patch"]);
+    assert!(!plain.stdout().contains('\u{1b}'), "{}", plain.shown());
+    let forced = tool.run(["try", "tree", "fix.patch", "--color", "always"]);
+    assert!(forced.stdout().contains('\u{1b}'), "{}", forced.shown());
+    let vetoed = tool.run_with(&[("NO_COLOR", "1")], ["try", "tree", "fix.patch"]);
+    assert!(!vetoed.stdout().contains('\u{1b}'), "{}", vetoed.shown());
+}
+
+fn reads_a_quilt_folder() {
+    let tool = tool_with("a\nb\nc\n", "");
+    fs::create_dir(tool.path("patches")).expect("a folder");
+    let series = "# a comment\nempty.patch\nfix.patch -p2 # twice stripped\n";
+    fs::write(tool.path("patches/series"), series).expect("a file");
+    fs::write(tool.path("patches/empty.patch"), "").expect("a file");
+    fs::write(
+        tool.path("patches/fix.patch"),
+        PATCH.replace("a/f", "x/y/f").replace("b/f", "x/y/f"),
+    )
+    .expect("a file");
+    let run = tool.run(["try", "tree", "patches", "--in-place", "--format", "json"]);
+    run.assert_status(0);
+    assert_eq!(run.json()["patches"][1]["hunks"][0]["class"], "exact");
+    assert_eq!(fs::read_to_string(tool.path("tree/f.txt")).expect("there"), "a\nnew\nb\nc\n");
+}
+
+fn changes_folder_first() {
+    let tool = tool_with("a\nb\nc\n", PATCH);
+    tool.run(["-C", "tree", "try", ".", "../fix.patch"]).assert_status(0);
+    tool.run(["-C", "nowhere", "try", ".", "fix.patch"]).assert_status(2);
+}
+
+fn usage_ends_with_2() {
+    let tool = Tool::new();
+    tool.run(["try"]).assert_status(2);
+    tool.run(["try", "nowhere", "nothing.patch"]).assert_status(2);
+    tool.run(["no-such-command"]).assert_status(2);
+    tool.run(["--help"]).assert_status(0);
+}
