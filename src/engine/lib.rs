@@ -6,6 +6,8 @@
 //! [`locate`] and [`apply`] are pure over them; what touches the world stands
 //! in modules of its own.
 
+#[cfg(feature = "fetch")]
+pub mod acquire;
 pub mod apply;
 pub mod cache;
 pub mod contract;
@@ -20,6 +22,8 @@ pub mod moved;
 pub mod patch;
 pub mod pin;
 pub mod progress;
+#[cfg(feature = "fetch")]
+pub mod registry;
 pub mod report;
 pub mod series;
 pub mod snapshot;
