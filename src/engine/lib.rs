@@ -13,6 +13,7 @@ pub mod cache;
 pub mod contract;
 pub mod cpp;
 pub mod derive;
+pub mod doctor;
 pub mod git;
 pub mod lay;
 pub mod listing;

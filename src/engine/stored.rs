@@ -122,8 +122,8 @@ impl Text {
 }
 
 /// An error with its causes, in one line.
-#[cfg(feature = "fetch")]
-pub(crate) fn message(error: &dyn std::error::Error) -> String {
+#[must_use]
+pub fn message(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |e| e.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

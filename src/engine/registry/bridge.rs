@@ -34,7 +34,12 @@ pub(super) fn cross(
     let before = files.len();
     let mut problems = Vec::new();
     for hunk in report.hunks.iter().filter(|h| h.class != HunkClass::Exact) {
-        problems.push(format!("line {}: {} in `{}`", hunk.patch_line, hunk.class.as_str(), hunk.file));
+        problems.push(format!(
+            "line {}: {} in `{}`",
+            hunk.patch_line,
+            hunk.class.as_str(),
+            hunk.file
+        ));
     }
     for (path, made) in ground.target.edits() {
         let id = made.as_ref().map(|file| ObjectId::of_blob(&file.bytes));
