@@ -6,12 +6,15 @@
 //! [`locate`] and [`apply`] are pure over them; what touches the world stands
 //! in modules of its own.
 
+#[cfg(feature = "fetch")]
+pub mod acquire;
 pub mod apply;
 pub mod cache;
 pub mod contract;
 pub mod cpp;
 pub mod derive;
 pub mod disk;
+pub mod doctor;
 pub mod git;
 pub mod lay;
 pub mod listing;
@@ -22,6 +25,8 @@ pub mod patch;
 pub mod pin;
 pub mod progress;
 pub mod publish;
+#[cfg(feature = "fetch")]
+pub mod registry;
 pub mod report;
 pub mod series;
 pub mod snapshot;

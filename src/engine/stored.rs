@@ -121,6 +121,13 @@ impl Text {
     }
 }
 
+/// An error with its causes, in one line.
+#[must_use]
+pub fn message(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |e| e.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 fn line_at(text: &[u8], byte: usize) -> usize {
     1 + text[..byte.min(text.len())].iter().filter(|b| **b == b'\n').count()
 }

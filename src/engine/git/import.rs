@@ -39,6 +39,26 @@ impl Default for Limits {
     }
 }
 
+/// Whether a git repository answers at an address; nothing is fetched.
+///
+/// # Errors
+/// None does, or not in its time.
+pub fn reach(address: &str, limits: Limits) -> Result<(), GitError> {
+    match address_of(address)? {
+        Address::Folder(path) => match Repository::open(&path) {
+            Ok(_) => Ok(()),
+            Err(source) => Err(GitError::Open { path, source }),
+        },
+        Address::Server(url) => {
+            http::prepare(limits);
+            limit_git_protocol();
+            let unreachable = |source| GitError::Unreachable { url: url.to_owned(), source };
+            let mut remote = git2::Remote::create_detached(url).map_err(unreachable)?;
+            remote.connect(Direction::Fetch).map_err(unreachable)
+        }
+    }
+}
+
 /// Where an address leads.
 enum Address<'a> {
     Folder(PathBuf),

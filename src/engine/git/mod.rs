@@ -18,7 +18,7 @@ use crate::snapshot::ObjectId;
 
 pub use self::history::{CommitInfo, History, PathSet};
 #[cfg(feature = "fetch")]
-pub use self::import::{Limits, is_local};
+pub use self::import::{Limits, is_local, reach};
 pub use self::store::Store;
 pub use self::tree::GitTree;
 

@@ -1,10 +1,12 @@
 //! Where trees come from: git repositories on this machine and behind a
-//! server.
+//! server, and the package registries.
 
 #![allow(clippy::unwrap_used)]
 
 mod git;
 mod history;
+mod pin;
+mod registry;
 mod repository;
 mod server;
 
@@ -16,5 +18,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::new();
     git::add(&mut suite);
     history::add(&mut suite);
+    pin::add(&mut suite);
+    registry::add(&mut suite);
     suite.run()
 }

@@ -141,3 +141,53 @@ fn backend(root: &Path, path: &str, request: &Request) -> (String, Vec<u8>) {
     let end = output.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
     (String::from_utf8_lossy(&output[..end]).into_owned(), output[end + 4..].to_vec())
 }
+
+/// What a path answers: taken in turn, the last one for ever.
+type Answers = BTreeMap<String, Vec<Vec<u8>>>;
+
+/// Serves bytes by path, as package registries do.
+pub struct Files {
+    pub url: String,
+    answers: Arc<Mutex<Answers>>,
+}
+
+impl Files {
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let answers = Arc::new(Mutex::new(Answers::new()));
+        let shared = answers.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                give(stream.unwrap(), &shared);
+            }
+        });
+        Self { url, answers }
+    }
+
+    /// Puts another answer behind those of `path`.
+    pub fn put(&self, path: &str, bytes: impl Into<Vec<u8>>) {
+        self.answers.lock().unwrap().entry(path.into()).or_default().push(bytes.into());
+    }
+}
+
+fn give(mut stream: TcpStream, answers: &Mutex<Answers>) {
+    let Some(request) = read(&stream) else { return };
+    let bytes = match answers.lock().unwrap().get_mut(&request.path) {
+        Some(several) if several.len() > 1 => Some(several.remove(0)),
+        Some(one) => one.first().cloned(),
+        None => None,
+    };
+    let kind = if request.path.ends_with('/') { "text/html" } else { "application/octet-stream" };
+    let (status, body) = match bytes {
+        Some(bytes) => ("200 OK", bytes),
+        None => ("404 Not Found", Vec::new()),
+    };
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n"
+    );
+    // A client may go away once it has seen the head.
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+}

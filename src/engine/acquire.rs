@@ -1,0 +1,223 @@
+//! Getting the files of a pin: the sources in their order, the first that
+//! has them, and why those before it had not.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::cache::Cache;
+use crate::git::{GitError, GitTree, Limits, Store, is_local};
+use crate::listing::ListingError;
+use crate::pin::Pin;
+use crate::progress::{Event, Progress};
+use crate::registry::{Coverage, Network, ProvenTree, Registry};
+use crate::snapshot::{File, Mode, ReadError, Tree, TreePath};
+use crate::stored::message;
+
+/// The variable that names a git repository of upstream: a folder or a URL.
+pub const UPSTREAM_VARIABLE: &str = "MLX_OVERLAY_UPSTREAM";
+
+/// What to get, and from where.
+pub struct Request<'a> {
+    /// The pin.
+    pub pin: &'a Pin,
+    /// A git repository to ask before the pin's upstream, a folder or a URL.
+    pub from: Option<&'a str>,
+    /// Whether the network may be used.
+    pub network: Network,
+    /// How long a fetch may wait.
+    pub limits: Limits,
+    /// Where objects and packages are kept.
+    pub cache: &'a Cache,
+    /// Is told what takes long.
+    pub progress: &'a dyn Progress,
+}
+
+/// The files of a pin, and where they came from.
+pub struct Acquired {
+    /// The files.
+    pub tree: PinTree,
+    /// What answered.
+    pub source: Answer,
+    /// The sources before it, in the order they were asked.
+    pub tried: Vec<Tried>,
+}
+
+/// The files of a pin: all of them, or those that are proven.
+pub enum PinTree {
+    /// All, from git objects.
+    Whole(GitTree),
+    /// Those that released trees hold.
+    Proven(ProvenTree),
+}
+
+/// What a source is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Answer {
+    /// The object cache had it.
+    ObjectCache {
+        /// Its folder.
+        path: PathBuf,
+    },
+    /// The git repository that was named.
+    Repository {
+        /// The folder or URL.
+        from: String,
+    },
+    /// The upstream of `mlx-pin.toml`.
+    Upstream {
+        /// Its URL.
+        url: String,
+    },
+    /// Released trees.
+    Snapshots {
+        /// What they hold.
+        coverage: Coverage,
+    },
+}
+
+/// A source that had not what was wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tried {
+    /// The source.
+    pub source: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// Why there are no files of the pin.
+#[derive(Debug, thiserror::Error)]
+pub enum AcquireError {
+    /// The pin contradicts the commit it names.
+    #[error("{}: the pin is wrong", file.display())]
+    WrongPin {
+        /// The pin's file.
+        file: PathBuf,
+        /// How.
+        #[source]
+        source: GitError,
+    },
+    /// The listing is missing or is not the pin's.
+    #[error(transparent)]
+    Listing(#[from] ListingError),
+    /// No source had it.
+    #[error("no source has {commit}:{}", told(tried))]
+    Nowhere {
+        /// The commit.
+        commit: crate::snapshot::ObjectId,
+        /// All that were asked.
+        tried: Vec<Tried>,
+    },
+}
+
+fn told(tried: &[Tried]) -> String {
+    tried.iter().map(|t| format!("\n  {}: {}", t.source, t.why)).collect()
+}
+
+/// Gets the files of a pin from the first source that has them: the object
+/// cache; the repository that `from` names; the pin's upstream; released
+/// trees, file by file.
+///
+/// # Errors
+/// No source has any, or the pin contradicts itself: that is never passed
+/// over for another source.
+pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
+    let Request { pin, from, network, limits, cache, progress } = *request;
+    let store = Store::new(cache, &pin.upstream);
+    let mut tried = Vec::new();
+    let wrong = |source| AcquireError::WrongPin { file: pin.file.clone(), source };
+
+    let cached = "the object cache".to_owned();
+    match store.tree(pin.commit, pin.tree) {
+        Ok(Some(tree)) => {
+            let source = Answer::ObjectCache { path: store.path().to_path_buf() };
+            return Ok(Acquired { tree: PinTree::Whole(tree), source, tried });
+        }
+        Ok(None) => tried.push(Tried { source: cached, why: "has not fetched it yet".into() }),
+        Err(e @ GitError::WrongTree { .. }) => return Err(wrong(e)),
+        Err(e) => tried.push(Tried { source: cached, why: message(&e) }),
+    }
+
+    let named = from.map(|from| (from, Answer::Repository { from: from.into() }));
+    let upstream = (pin.upstream.as_str(), Answer::Upstream { url: pin.upstream.clone() });
+    for (address, source) in named.into_iter().chain([upstream]) {
+        if network == Network::OffLimits && !is_local(address) {
+            tried.push(Tried { source: address.into(), why: "the network is off limits".into() });
+            continue;
+        }
+        let imported = store
+            .import(pin.commit, pin.tree, address, limits, progress)
+            .and_then(|_| store.tree(pin.commit, pin.tree));
+        progress.tell(Event::End);
+        match imported {
+            Ok(Some(tree)) => return Ok(Acquired { tree: PinTree::Whole(tree), source, tried }),
+            Ok(None) => tried.push(Tried {
+                source: address.into(),
+                why: "its objects were taken out of the cache again".into(),
+            }),
+            Err(e @ GitError::WrongTree { .. }) => return Err(wrong(e)),
+            Err(e) => tried.push(Tried { source: address.into(), why: message(&e) }),
+        }
+    }
+
+    let registry = Registry::new(cache, network, progress);
+    let tree = ProvenTree::gather(pin.load_listing()?, &pin.snapshots, &registry);
+    progress.tell(Event::End);
+    let coverage = tree.coverage().clone();
+    if coverage.proven == 0 {
+        let parts = coverage.parts.into_iter();
+        tried.extend(parts.map(|part| Tried {
+            source: part.source,
+            why: part.problem.unwrap_or_else(|| "none of its files is the pin's".into()),
+        }));
+        return Err(AcquireError::Nowhere { commit: pin.commit, tried });
+    }
+    let source = Answer::Snapshots { coverage };
+    Ok(Acquired { tree: PinTree::Proven(tree), source, tried })
+}
+
+impl Answer {
+    /// The source in a few words, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::ObjectCache { path } => format!("the object cache ({})", path.display()),
+            Self::Repository { from } => from.clone(),
+            Self::Upstream { url } => url.clone(),
+            Self::Snapshots { coverage } => coverage.describe(),
+        }
+    }
+
+    /// What released trees hold, where they are the source.
+    #[must_use]
+    pub fn coverage(&self) -> Option<&Coverage> {
+        match self {
+            Self::Snapshots { coverage } => Some(coverage),
+            _ => None,
+        }
+    }
+}
+
+impl PinTree {
+    fn inner(&self) -> &dyn Tree {
+        match self {
+            Self::Whole(tree) => tree,
+            Self::Proven(tree) => tree,
+        }
+    }
+}
+
+impl Tree for PinTree {
+    fn file(&self, path: &TreePath) -> Result<Option<File>, ReadError> {
+        self.inner().file(path)
+    }
+
+    fn mode(&self, path: &TreePath) -> Option<Mode> {
+        self.inner().mode(path)
+    }
+
+    fn paths(&self) -> Vec<TreePath> {
+        self.inner().paths()
+    }
+}

@@ -1,0 +1,208 @@
+//! A released tree, read whole out of a package.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+use walkdir::WalkDir;
+
+use super::{Registry, RegistryError};
+use crate::listing::{Listed, Listing};
+use crate::pin::Whole;
+use crate::snapshot::{File, MemoryTree, Mode, ObjectId, TreePath};
+use crate::source::{CrateSource, SnapshotSource, WheelSource};
+
+/// What one wheel may unfold to: no tree of sources comes near it.
+const MOST_BYTES: u64 = 1 << 30;
+
+impl Registry<'_> {
+    /// The files of a released tree, as the package has them. No file is
+    /// executable: crates and wheels keep no such bit that could be relied on.
+    ///
+    /// `whole` is what proves the package whole, where that is known. What
+    /// does not fit it is fetched once more; a crate that does not fit even
+    /// then is given as it is, since cargo's vendoring leaves files out and
+    /// each file of a pin is proven by itself.
+    ///
+    /// # Errors
+    /// The package is not to be had, or lacks the folder.
+    pub fn released(
+        &self,
+        source: &SnapshotSource,
+        whole: Option<&Whole>,
+    ) -> Result<MemoryTree, RegistryError> {
+        match source {
+            SnapshotSource::Crate(wanted) => {
+                let tree = match whole {
+                    Some(Whole::Tree(tree)) => Some(*tree),
+                    _ => None,
+                };
+                self.released_crate(wanted, tree)
+            }
+            SnapshotSource::Wheel(wanted) => {
+                let sum = match whole {
+                    Some(Whole::Sha256(sum)) => Some(sum.as_str()),
+                    _ => None,
+                };
+                let wheel = self.wheel(wanted, sum)?;
+                let failed = |source| RegistryError::Read { path: wheel.clone(), source };
+                let archive = fs::File::open(&wheel).map_err(failed)?;
+                unfold(archive, wanted, &wheel)
+            }
+        }
+    }
+
+    fn released_crate(
+        &self,
+        wanted: &CrateSource,
+        tree: Option<ObjectId>,
+    ) -> Result<MemoryTree, RegistryError> {
+        let root = self.crate_source(wanted)?;
+        let read = || match &wanted.folder {
+            Some(folder) => read_folder(&root.join(folder.as_str()), wanted),
+            None => read_folder(&root, wanted),
+        };
+        let found = read();
+        match (&found, tree) {
+            (Ok(_), None) => found,
+            (Ok(files), Some(tree)) if tree_of(files) == tree => found,
+            _ => {
+                self.mend_crate(wanted, &root)?;
+                read()
+            }
+        }
+    }
+}
+
+/// The id of the tree that git makes of these files.
+fn tree_of(files: &MemoryTree) -> ObjectId {
+    let listed = |(path, file): (&TreePath, &File)| {
+        (path.clone(), Listed { mode: file.mode, id: ObjectId::of_blob(&file.bytes) })
+    };
+    files.0.iter().map(listed).collect::<Listing>().tree_id()
+}
+
+fn read_folder(folder: &Path, wanted: &CrateSource) -> Result<MemoryTree, RegistryError> {
+    if !folder.is_dir() {
+        let (package, folder) =
+            (SnapshotSource::Crate(wanted.clone()).package(), wanted.folder.as_ref());
+        let folder = folder.map_or_else(String::new, ToString::to_string);
+        return Err(RegistryError::NoFolder { package, folder });
+    }
+    let mut files = BTreeMap::new();
+    for item in WalkDir::new(folder).sort_by_file_name() {
+        let item =
+            item.map_err(|e| RegistryError::Read { path: folder.to_path_buf(), source: e.into() })?;
+        // cargo's own marker is no part of the package.
+        if item.file_type().is_dir() || item.file_name() == ".cargo-ok" {
+            continue;
+        }
+        let below = item.path().strip_prefix(folder).expect("the walk stays in its folder");
+        let name: Vec<String> =
+            below.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        let path = checked(&name.join("/"), || wanted.to_string())?;
+        let failed = |source| RegistryError::Read { path: item.path().to_path_buf(), source };
+        let file = match item.file_type().is_symlink() {
+            true => {
+                let target = fs::read_link(item.path()).map_err(failed)?;
+                File::new(Mode::Symlink, target.into_os_string().into_encoded_bytes())
+            }
+            false => File::new(Mode::Regular, fs::read(item.path()).map_err(failed)?),
+        };
+        files.insert(path, file);
+    }
+    Ok(MemoryTree(files))
+}
+
+fn unfold(
+    archive: impl Read + io::Seek,
+    wanted: &WheelSource,
+    wheel: &Path,
+) -> Result<MemoryTree, RegistryError> {
+    let failed = |source| RegistryError::Read { path: wheel.to_path_buf(), source };
+    let broken = |e: zip::result::ZipError| failed(io::Error::new(io::ErrorKind::InvalidData, e));
+    let mut archive = zip::ZipArchive::new(archive).map_err(broken)?;
+    let prefix = wanted.folder.as_ref().map_or_else(String::new, |f| format!("{f}/"));
+    let mut files = BTreeMap::new();
+    let mut left = MOST_BYTES;
+    for at in 0..archive.len() {
+        let entry = archive.by_index(at).map_err(broken)?;
+        if entry.is_dir() {
+            continue;
+        }
+        let name = entry.name().map_err(broken)?.into_owned();
+        let Some(name) = name.strip_prefix(&prefix) else { continue };
+        let path = checked(name, || wanted.to_string())?;
+        let mut bytes = Vec::new();
+        entry.take(left).read_to_end(&mut bytes).map_err(failed)?;
+        left -= bytes.len() as u64;
+        if left == 0 {
+            return Err(failed(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("it unfolds to more than {MOST_BYTES} bytes"),
+            )));
+        }
+        files.insert(path, File::new(Mode::Regular, bytes));
+    }
+    if files.is_empty() {
+        let (package, folder) =
+            (SnapshotSource::Wheel(wanted.clone()).package(), wanted.folder.as_ref());
+        let folder = folder.map_or_else(String::new, ToString::to_string);
+        return Err(RegistryError::NoFolder { package, folder });
+    }
+    Ok(MemoryTree(files))
+}
+
+fn checked(name: &str, package: impl FnOnce() -> String) -> Result<TreePath, RegistryError> {
+    TreePath::new(name).map_err(|source| RegistryError::Name {
+        package: package(),
+        name: name.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wheel(folder: &str) -> WheelSource {
+        match format!("wheel:a@1:here:{folder}").parse().unwrap() {
+            SnapshotSource::Wheel(wheel) => wheel,
+            SnapshotSource::Crate(_) => unreachable!("a wheel was named"),
+        }
+    }
+
+    fn zip_of(files: &[(&str, &str)]) -> io::Cursor<Vec<u8>> {
+        let mut zip = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+        for (name, text) in files {
+            zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+            io::Write::write_all(&mut zip, text.as_bytes()).unwrap();
+        }
+        zip.finish().unwrap()
+    }
+
+    #[test]
+    fn a_folder_of_a_wheel_is_read() {
+        let files = [("m/include/a.h", "a"), ("m/include/b/c.h", "c"), ("m/lib", "l")];
+        let tree = unfold(zip_of(&files), &wheel("m/include"), Path::new("w")).unwrap();
+        let names: Vec<&str> = tree.0.keys().map(TreePath::as_str).collect();
+        assert_eq!(names, ["a.h", "b/c.h"]);
+        let none = unfold(zip_of(&files), &wheel("n"), Path::new("w")).unwrap_err();
+        assert_eq!(none.to_string(), "wheel:a@1:here has no folder `n`");
+    }
+
+    #[test]
+    fn a_name_that_leaves_the_folder_is_refused() {
+        let refused = unfold(zip_of(&[("m/../../x", "")]), &wheel("m"), Path::new("w"));
+        assert!(matches!(refused, Err(RegistryError::Name { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_wheel_cut_short_is_no_wheel() {
+        let mut bytes = zip_of(&[("m/a", "text")]).into_inner();
+        bytes.truncate(bytes.len() - 9);
+        let cut = unfold(io::Cursor::new(bytes), &wheel("m"), Path::new("w"));
+        assert!(matches!(cut, Err(RegistryError::Read { .. })), "{cut:?}");
+    }
+}

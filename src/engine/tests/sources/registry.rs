@@ -1,0 +1,273 @@
+//! Packages of registries on the loopback: what is damaged is fetched again.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use mlx_overlay_engine::cache::Cache;
+use mlx_overlay_engine::pin::Whole;
+use mlx_overlay_engine::progress::Silent;
+use mlx_overlay_engine::registry::{Network, Registry, RegistryError};
+use mlx_overlay_engine::snapshot::{MemoryTree, ObjectId, TreePath};
+use mlx_overlay_engine::source::SnapshotSource;
+use overlay_tests_support::{Need, Suite};
+use sha2::{Digest, Sha256};
+
+use crate::server::Files;
+
+pub fn add(suite: &mut Suite) {
+    let cargo = || [Need::program("cargo", "Rust")];
+    suite.test_needing("registry/a crate is fetched once", cargo(), crate_once);
+    suite.test_needing("registry/a damaged unpacking is mended offline", cargo(), unpacking);
+    suite.test_needing("registry/a damaged archive is fetched again", cargo(), archive);
+    suite.test_needing("registry/a crate that is nowhere", cargo(), no_crate);
+    let pip = || [Need::program("python3", "python3 and pip"), has_pip()];
+    suite.test_needing("registry/a wheel is fetched once", pip(), wheel_once);
+    suite.test_needing("registry/a damaged wheel is fetched again", pip(), wheel_again);
+    suite.test_needing("registry/a wheel of another sum is refused", pip(), wheel_refused);
+}
+
+pub fn has_pip() -> Need {
+    let runs = Command::new("python3").args(["-m", "pip", "--version"]).output();
+    Need::met(runs.is_ok_and(|o| o.status.success()), "`python3 -m pip` does not run; install pip")
+}
+
+/// Registries, a user's home, and a cache.
+struct Setting {
+    files: Files,
+    dir: tempfile::TempDir,
+    cache: Cache,
+}
+
+const CRATE: &str = "crate:overlay-sample@1.2.3:vendor/mlx";
+const WHEEL: &str = "wheel:overlay-sample@1.2:macosx_14_0_arm64:sample/include";
+const WHEEL_FILE: &str = "overlay_sample-1.2-py3-none-macosx_14_0_arm64.whl";
+
+impl Setting {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let files = Files::start();
+        let home = dir.path().join("cargo-home");
+        fs::create_dir_all(&home).unwrap();
+        let config = format!(
+            "[source.crates-io]\nreplace-with = \"loopback\"\n[source.loopback]\n\
+             registry = \"sparse+{}/index/\"\n[net]\nretry = 0\n",
+            files.url
+        );
+        fs::write(home.join("config.toml"), config).unwrap();
+        files.put("/index/config.json", format!("{{\"dl\":\"{}/dl\"}}", files.url));
+        let page = format!("<a href=\"/wheels/{WHEEL_FILE}\">{WHEEL_FILE}</a>");
+        files.put("/simple/overlay-sample/", page);
+        let cache = Cache::at(dir.path().join("cache"));
+        Self { files, dir, cache }
+    }
+
+    fn registry(&self, network: Network) -> Registry<'_> {
+        let mut registry = Registry::new(&self.cache, network, &Silent);
+        registry.environment = self.environment();
+        registry
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let home = self.dir.path().join("cargo-home").into_os_string();
+        let index = format!("{}/simple/", self.files.url);
+        let pip = self.dir.path().join("pip-cache").into_os_string();
+        [
+            ("CARGO_HOME", home),
+            ("PIP_CONFIG_FILE", "/dev/null".into()),
+            ("PIP_INDEX_URL", index.into()),
+            ("PIP_FIND_LINKS", "".into()),
+            ("PIP_RETRIES", "0".into()),
+            ("PIP_CACHE_DIR", pip),
+        ]
+        .map(|(name, value)| (name.into(), value))
+        .into()
+    }
+
+    fn released(
+        &self,
+        network: Network,
+        name: &str,
+        whole: &Whole,
+    ) -> Result<MemoryTree, RegistryError> {
+        let source: SnapshotSource = name.parse().unwrap();
+        self.registry(network).released(&source, Some(whole))
+    }
+
+    /// Makes a crate with cargo itself and lists it in the index.
+    fn publish_crate(&self) -> Vec<u8> {
+        let made = self.dir.path().join("made");
+        fs::create_dir_all(made.join("vendor/mlx/d")).unwrap();
+        let manifest = "[workspace]\n[package]\nname = \"overlay-sample\"\nversion = \"1.2.3\"\n\
+                        edition = \"2021\"\nlicense = \"MIT\"\ndescription = \"x\"\n\
+                        links = \"mlx\"\nbuild = \"b.rs\"\n[lib]\npath = \"l.rs\"\n";
+        for (name, text) in [
+            ("Cargo.toml", manifest),
+            ("l.rs", ""),
+            ("b.rs", "fn main() {}\n"),
+            ("vendor/mlx/a.h", "a\n"),
+            ("vendor/mlx/d/b.h", "b\n"),
+        ] {
+            fs::write(made.join(name), text).unwrap();
+        }
+        let output = Command::new("cargo")
+            .args(["package", "--no-verify", "--allow-dirty", "--offline"])
+            .current_dir(&made)
+            .env("CARGO_TARGET_DIR", made.join("target"))
+            .envs(self.environment())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let archive = fs::read(made.join("target/package/overlay-sample-1.2.3.crate")).unwrap();
+        let entry = format!(
+            "{{\"name\":\"overlay-sample\",\"vers\":\"1.2.3\",\"deps\":[],\"features\":{{}},\
+             \"links\":\"mlx\",\"yanked\":false,\"cksum\":\"{}\"}}\n",
+            hex(&archive)
+        );
+        self.files.put("/index/ov/er/overlay-sample", entry);
+        archive
+    }
+
+    /// Makes a wheel. Its bytes are those of a zip, with a file in it.
+    fn wheel(&self) -> Vec<u8> {
+        let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        for (name, text) in [
+            ("sample/include/a.h", "a\n"),
+            ("sample/lib.so", "l"),
+            (
+                "overlay_sample-1.2.dist-info/METADATA",
+                "Metadata-Version: 2.1\nName: overlay-sample\nVersion: 1.2\n",
+            ),
+            (
+                "overlay_sample-1.2.dist-info/WHEEL",
+                "Wheel-Version: 1.0\nTag: py3-none-macosx_14_0_arm64\n",
+            ),
+        ] {
+            zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+            std::io::Write::write_all(&mut zip, text.as_bytes()).unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    }
+
+    fn put_wheel(&self, bytes: impl Into<Vec<u8>>) {
+        self.files.put(&format!("/wheels/{WHEEL_FILE}"), bytes);
+    }
+
+    fn find(&self, below: &str, name: &str) -> PathBuf {
+        walkdir::WalkDir::new(self.dir.path().join(below))
+            .into_iter()
+            .map(|item| item.unwrap().into_path())
+            .find(|path| path.ends_with(name))
+            .unwrap()
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn names(tree: &MemoryTree) -> Vec<&str> {
+    tree.0.keys().map(TreePath::as_str).collect()
+}
+
+/// The tree of `publish_crate`, from `git write-tree`.
+fn crate_tree() -> Whole {
+    Whole::Tree("c5262fe477c8c3ed4cae6fd5cf654d77a994965d".parse::<ObjectId>().unwrap())
+}
+
+fn crate_once() {
+    let setting = Setting::new();
+    let archive = setting.publish_crate();
+    let none = setting.released(Network::OffLimits, CRATE, &crate_tree()).unwrap_err();
+    assert!(matches!(none, RegistryError::Offline { .. }), "{none}");
+    setting.files.put("/dl/overlay-sample/1.2.3/download", archive);
+    let tree = setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap();
+    assert_eq!(names(&tree), ["a.h", "d/b.h"]);
+    assert_eq!(setting.released(Network::OffLimits, CRATE, &crate_tree()).unwrap(), tree);
+    let other = setting.released(Network::OffLimits, "crate:overlay-sample@1.2.3:x", &crate_tree());
+    assert!(matches!(other, Err(RegistryError::NoFolder { .. })), "{other:?}");
+}
+
+fn unpacking() {
+    let setting = Setting::new();
+    setting.files.put("/dl/overlay-sample/1.2.3/download", setting.publish_crate());
+    let tree = setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap();
+    let file = setting.find("cargo-home/registry/src", "vendor/mlx/a.h");
+    cut_short(&file);
+    fs::write(file.with_file_name("stray.h"), "stray").unwrap();
+    assert_eq!(setting.released(Network::OffLimits, CRATE, &crate_tree()).unwrap(), tree);
+    assert_eq!(fs::read(&file).unwrap(), b"a\n");
+}
+
+fn archive() {
+    let setting = Setting::new();
+    setting.files.put("/dl/overlay-sample/1.2.3/download", setting.publish_crate());
+    let tree = setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap();
+    cut_short(&setting.find("cargo-home/registry/src", "vendor/mlx/a.h"));
+    cut_short(&setting.find("cargo-home/registry/cache", "overlay-sample-1.2.3.crate"));
+    assert_eq!(setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap(), tree);
+}
+
+fn cut_short(file: &Path) {
+    let bytes = fs::read(file).unwrap();
+    fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
+}
+
+fn no_crate() {
+    let setting = Setting::new();
+    let none = setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap_err();
+    let RegistryError::Tool { command, said, .. } = &none else { panic!("{none}") };
+    assert!(command.starts_with("cargo fetch"), "{command}");
+    assert!(said.contains("overlay-sample"), "{said}");
+}
+
+fn wheel_once() {
+    let setting = Setting::new();
+    let wheel = setting.wheel();
+    let whole = Whole::Sha256(hex(&wheel));
+    let none = setting.released(Network::OffLimits, WHEEL, &whole).unwrap_err();
+    assert!(matches!(none, RegistryError::Offline { .. }), "{none}");
+    setting.put_wheel(wheel);
+    let tree = setting.released(Network::Allowed, WHEEL, &whole).unwrap();
+    assert_eq!(names(&tree), ["a.h"]);
+    assert_eq!(setting.released(Network::OffLimits, WHEEL, &whole).unwrap(), tree);
+    // Without a sum from the pin, that of the download counts.
+    let source: SnapshotSource = WHEEL.parse().unwrap();
+    assert_eq!(setting.registry(Network::OffLimits).released(&source, None).unwrap(), tree);
+}
+
+fn wheel_again() {
+    let setting = Setting::new();
+    let wheel = setting.wheel();
+    let whole = Whole::Sha256(hex(&wheel));
+    // First another file of that name, which pip cannot know for wrong.
+    setting.put_wheel(crc_fault(&wheel));
+    setting.put_wheel(wheel.clone());
+    let tree = setting.released(Network::Allowed, WHEEL, &whole).unwrap();
+    let kept = setting.find("cache/wheels", WHEEL_FILE);
+    assert_eq!(fs::read(&kept).unwrap(), wheel);
+    cut_short(&kept);
+    assert_eq!(setting.released(Network::Allowed, WHEEL, &whole).unwrap(), tree);
+    cut_short(&kept);
+    let none = setting.released(Network::OffLimits, WHEEL, &whole).unwrap_err();
+    assert!(matches!(none, RegistryError::Offline { .. }), "{none}");
+}
+
+/// A zip that opens and lists, with a byte of its first file changed.
+fn crc_fault(wheel: &[u8]) -> Vec<u8> {
+    let mut bytes = wheel.to_vec();
+    let at = bytes.windows(10).position(|w| w == b"include/a.").unwrap() + "include/a.h".len();
+    bytes[at] ^= 1;
+    bytes
+}
+
+fn wheel_refused() {
+    let setting = Setting::new();
+    setting.put_wheel(setting.wheel());
+    let whole = Whole::Sha256("0".repeat(64));
+    let refused = setting.released(Network::Allowed, WHEEL, &whole).unwrap_err();
+    assert!(matches!(refused, RegistryError::Sum { .. }), "{refused}");
+    let left = walkdir::WalkDir::new(setting.dir.path().join("cache/wheels"));
+    assert!(left.into_iter().all(|item| item.unwrap().file_type().is_dir()));
+}
