@@ -6,6 +6,8 @@
 
 pub mod commands;
 pub mod error;
+mod faults;
+pub mod progress;
 pub mod render;
 pub mod ui;
 

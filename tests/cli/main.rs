@@ -1,6 +1,9 @@
 //! The tool through its front door.
 
+#![allow(clippy::unwrap_used)]
+
 mod cases;
+mod sources;
 mod tool;
 mod try_patch;
 
@@ -12,5 +15,6 @@ fn main() -> ExitCode {
     let mut suite = Suite::new();
     cases::add(&mut suite);
     try_patch::add(&mut suite);
+    sources::add(&mut suite);
     suite.run()
 }

@@ -77,6 +77,11 @@ impl Run {
         assert_eq!(self.status, Some(status), "{}", self.shown());
     }
 
+    /// The exit status.
+    pub fn status(&self) -> Option<i32> {
+        self.status
+    }
+
     /// What stands on standard output.
     pub fn stdout(&self) -> &str {
         &self.stdout

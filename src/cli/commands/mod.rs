@@ -1,5 +1,8 @@
 //! The commands, a file each.
 
+mod doctor;
+pub mod fetch;
+mod pin;
 mod try_patch;
 
 use super::error::{CommandError, Outcome};
@@ -9,7 +12,10 @@ use super::ui::Ui;
 #[allow(missing_docs, reason = "a doc comment here would replace the help text of the arguments")]
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
+    Fetch(fetch::Args),
     Try(try_patch::Args),
+    Pin(pin::Args),
+    Doctor(doctor::Args),
 }
 
 /// Runs one command.
@@ -18,6 +24,9 @@ pub enum Command {
 /// What the command says.
 pub fn run(command: Command, ui: &mut Ui) -> Result<Outcome, CommandError> {
     match command {
+        Command::Fetch(args) => fetch::run(args, ui),
         Command::Try(args) => try_patch::run(args, ui),
+        Command::Pin(args) => pin::run(args, ui),
+        Command::Doctor(args) => doctor::run(args, ui),
     }
 }

@@ -46,6 +46,15 @@ impl Registry<'_> {
         }
     }
 
+    /// What pip says of itself.
+    ///
+    /// # Errors
+    /// Python or pip are missing.
+    pub fn pip_version(&self) -> Result<String, RegistryError> {
+        let said = self.run("python3", &["-m", "pip", "--version"])?;
+        Ok(said.trim_end().to_owned())
+    }
+
     fn download(
         &self,
         wanted: &WheelSource,

@@ -1,0 +1,138 @@
+//! `overlay doctor`: what this machine lacks, and the command that mends it.
+
+use mlx_overlay_engine::acquire::UPSTREAM_VARIABLE;
+use mlx_overlay_engine::cache::Cache;
+use mlx_overlay_engine::doctor::{Finding, Machine, Purpose, examine_cache};
+use mlx_overlay_engine::git::{Limits, is_local, reach};
+use mlx_overlay_engine::pin::Project;
+use mlx_overlay_engine::registry::{Network, Registry};
+use mlx_overlay_engine::stored::message;
+
+use super::fetch::network;
+use crate::cli::error::{CommandError, Outcome};
+use crate::cli::progress::Teller;
+use crate::cli::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
+
+/// Say what this machine lacks, and the command that would mend it
+///
+/// Looks for programs and libraries, for a cache folder that takes files, and,
+/// unless --offline is given, for upstream. Exits with 1 if the series cannot
+/// be fetched and laid here; what only a build or the tests would need is
+/// shown and does not count.
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+/// Runs `overlay doctor`.
+///
+/// # Errors
+/// The format is none that it has.
+pub fn run(_: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
+    ui.only(&[Format::Text, Format::Json])?;
+    let mut findings = vec![cache(), upstream(ui)];
+    let machine = Machine::this(std::env::var_os("PATH").unwrap_or_default());
+    findings.extend(machine.examine());
+    findings.push(pip(ui));
+    findings.sort_by_key(|f| f.purpose);
+    let ill = ill(&findings);
+    match ui.format() {
+        Format::Json => {
+            ui.json("doctor", 1, &serde_json::json!({ "well": !ill, "findings": findings }));
+        }
+        _ => print(&findings, ill, ui),
+    }
+    Ok(if ill { Outcome::NeedsPerson } else { Outcome::Done })
+}
+
+/// The cache must be there, and one way to get the pin.
+fn ill(findings: &[Finding]) -> bool {
+    let missing = |f: &&Finding| f.found.is_none();
+    let of = |purpose| findings.iter().filter(move |f| f.purpose == purpose);
+    let no_cache = of(Purpose::Apply).filter(|f| f.name != UPSTREAM).any(|f| missing(&f));
+    let no_upstream = of(Purpose::Apply).filter(|f| f.name == UPSTREAM).any(|f| missing(&f));
+    // The first crate and its bridge are enough for a series to be laid.
+    let no_crates = of(Purpose::Snapshots).filter(|f| f.name == "cargo").any(|f| missing(&f));
+    no_cache || (no_upstream && no_crates)
+}
+
+const UPSTREAM: &str = "upstream";
+
+fn cache() -> Finding {
+    match Cache::of_user() {
+        Ok(cache) => examine_cache(&cache),
+        Err(e) => Finding {
+            name: "cache folder",
+            purpose: Purpose::Apply,
+            found: None,
+            why: Some(message(&e)),
+            mend: Some("export MLX_OVERLAY_CACHE=<a folder of yours>".into()),
+        },
+    }
+}
+
+fn upstream(ui: &mut Ui) -> Finding {
+    let finding =
+        |found, why, mend| Finding { name: UPSTREAM, purpose: Purpose::Apply, found, why, mend };
+    let mend = Some(format!("export {UPSTREAM_VARIABLE}=<a clone of MLX>"));
+    let project = std::env::current_dir()
+        .map_err(|e| e.to_string())
+        .and_then(|here| Project::find(&here).map_err(|e| message(&e)));
+    let address = match (std::env::var(UPSTREAM_VARIABLE), project) {
+        (Ok(named), _) => named,
+        (Err(_), Ok(project)) => project.current.upstream,
+        (Err(_), Err(why)) => return finding(None, Some(why), mend),
+    };
+    if ui.offline() && !is_local(&address) {
+        let why = format!("{address} was not asked: --offline");
+        return finding(None, Some(why), mend);
+    }
+    let bar = ui.progress(&format!("asking {address}"));
+    let reached = reach(&address, Limits::default());
+    drop(bar);
+    match reached {
+        Ok(()) => finding(Some(address), None, None),
+        Err(e) => finding(None, Some(message(&e)), mend),
+    }
+}
+
+fn pip(ui: &mut Ui) -> Finding {
+    let nowhere = Cache::at("");
+    let teller = Teller::new(ui);
+    let pip = Registry::new(&nowhere, Network::OffLimits, &teller).pip_version();
+    let mend = match std::env::consts::OS {
+        "macos" => "python3 -m ensurepip",
+        _ => "apt-get install -y python3-pip",
+    };
+    Finding {
+        name: "pip",
+        purpose: Purpose::Snapshots,
+        mend: pip.is_err().then(|| mend.to_owned()),
+        why: None,
+        found: pip.ok(),
+    }
+}
+
+fn print(findings: &[Finding], ill: bool, ui: &mut Ui) {
+    let mut purpose = None;
+    for finding in findings {
+        if purpose != Some(finding.purpose) {
+            ui.line(paint(BOLD, finding.purpose.as_str()));
+            purpose = Some(finding.purpose);
+        }
+        let name = finding.name;
+        match &finding.found {
+            Some(found) => {
+                ui.line(format!("  {} {name:<18} {}", paint(GOOD, "ok     "), paint(DIM, found)));
+            }
+            None => {
+                let why = finding.why.as_deref().unwrap_or_default();
+                ui.line(format!("  {} {name:<18} {why}", paint(WARN, "missing")));
+                finding.mend.iter().for_each(|m| ui.line(format!("{:10}try: {m}", "")));
+            }
+        }
+    }
+    if ill {
+        ui.line(paint(BAD, "The series cannot be fetched and laid here."));
+    } else if network(ui) == Network::OffLimits {
+        ui.line("Nothing was asked over the network.");
+    }
+}

@@ -1,0 +1,164 @@
+//! `overlay fetch`: the files of a pin, from the first source that has them.
+
+use mlx_overlay_engine::acquire::{Acquired, Request, UPSTREAM_VARIABLE, acquire};
+use mlx_overlay_engine::cache::Cache;
+use mlx_overlay_engine::git::{GitError, Limits, Store};
+use mlx_overlay_engine::pin::{Pin, Project};
+use mlx_overlay_engine::progress::Progress;
+use mlx_overlay_engine::registry::{Coverage, Network};
+use mlx_overlay_engine::snapshot::Tree;
+
+use crate::cli::error::{CommandError, Outcome};
+use crate::cli::progress::Teller;
+use crate::cli::ui::{BOLD, DIM, Format, GOOD, Ui, WARN, paint};
+
+/// Fetch MLX at the pin into the cache
+///
+/// Asks, in this order, and names what answered: the object cache; the
+/// repository that --from or MLX_OVERLAY_UPSTREAM names; the upstream of
+/// mlx-pin.toml (that one commit alone); then the released trees that
+/// mlx-pin.toml names, through your own cargo and pip, of which a file counts
+/// only where its blob id is the pin's.
+///
+/// What is in the cache already is read and checked again; damage is mended.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// Which pin, and where it may come from; shared by the commands that fetch.
+#[derive(Debug, clap::Args)]
+pub struct SourceArgs {
+    /// The pin: the current one if none is named; 7 digits of its commit do
+    #[arg(long, value_name = "SHA")]
+    pub pin: Option<String>,
+    /// A git repository to ask first: a folder or a URL
+    #[arg(long, value_name = "REPOSITORY", env = UPSTREAM_VARIABLE)]
+    pub from: Option<String>,
+}
+
+impl SourceArgs {
+    /// The pin that is meant, in the project of the working folder.
+    ///
+    /// # Errors
+    /// There is no project or no such pin.
+    pub fn pin(&self) -> Result<Pin, CommandError> {
+        let project = Project::find(&std::env::current_dir()?)?;
+        Ok(project.select(self.pin.as_deref())?.clone())
+    }
+
+    /// Gets the pin's files from the first source that has them.
+    ///
+    /// # Errors
+    /// None has.
+    pub fn acquire(&self, pin: &Pin, ui: &mut Ui) -> Result<Acquired, CommandError> {
+        let cache = Cache::of_user()?;
+        let network = network(ui);
+        let teller = Teller::new(ui);
+        let request = Request {
+            pin,
+            from: self.from.as_deref(),
+            network,
+            limits: Limits::default(),
+            cache: &cache,
+            progress: &teller,
+        };
+        Ok(acquire(&request)?)
+    }
+}
+
+/// Whether this run may use the network.
+#[must_use]
+pub fn network(ui: &Ui) -> Network {
+    if ui.offline() { Network::OffLimits } else { Network::Allowed }
+}
+
+/// Runs `overlay fetch`.
+///
+/// # Errors
+/// There is no such pin, or no source has it.
+pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
+    ui.only(&[Format::Text, Format::Json])?;
+    let pin = args.source.pin()?;
+    mend(&pin, ui)?;
+    let acquired = args.source.acquire(&pin, ui)?;
+    print(&pin, &acquired, ui);
+    Ok(Outcome::Done)
+}
+
+/// Reads all of the pin's objects that are in the cache, and drops the cache
+/// where they are damaged, so that they are fetched again.
+fn mend(pin: &Pin, ui: &mut Ui) -> Result<(), CommandError> {
+    let store = Store::new(&Cache::of_user()?, &pin.upstream);
+    let here = match store.tree(pin.commit, pin.tree) {
+        Ok(None) => return Ok(()),
+        Ok(Some(_)) => store.prove(pin.commit, pin.tree).map(drop),
+        Err(e) => Err(e),
+    };
+    match here {
+        Err(e @ (GitError::Damaged { .. } | GitError::Open { .. })) => {
+            ui.warn(format!("{e}; it is fetched again"));
+            let teller = Teller::new(ui);
+            let progress: &dyn Progress = &teller;
+            Ok(store.discard(progress)?)
+        }
+        other => Ok(other?),
+    }
+}
+
+fn print(pin: &Pin, acquired: &Acquired, ui: &mut Ui) {
+    let files = acquired.tree.paths().len();
+    if ui.format() == Format::Json {
+        ui.json(
+            "fetch",
+            1,
+            &serde_json::json!({
+                "pin": pin.commit,
+                "tree": pin.tree,
+                "source": acquired.source,
+                "tried": acquired.tried,
+                "files": files,
+                "whole": acquired.source.coverage().is_none(),
+            }),
+        );
+        return;
+    }
+    ui.line(format!("{} MLX {} of {}", paint(BOLD, pin.short()), pin.version, pin.date));
+    source(acquired, ui);
+    if acquired.source.coverage().is_none() {
+        ui.line(format!("  {} all {files} files, of tree {}", paint(GOOD, "whole"), pin.tree));
+    }
+}
+
+/// Says which source answered and why those before it did not; of a partial
+/// tree, how much is there and how to get the rest.
+pub fn source(acquired: &Acquired, ui: &mut Ui) {
+    for tried in &acquired.tried {
+        ui.line(paint(DIM, format!("  not from {}: {}", tried.source, tried.why)));
+    }
+    ui.line(format!("  from {}", acquired.source.describe()));
+    if let Some(coverage) = acquired.source.coverage() {
+        partial(coverage, ui);
+    }
+}
+
+fn partial(coverage: &Coverage, ui: &mut Ui) {
+    let Coverage { listed, proven, parts, missing } = coverage;
+    ui.line(format!(
+        "  {} {proven} of {listed} files are here and all of them are proven; for the other {} \
+         fetch from a git repository (--from DIR or URL)",
+        paint(WARN, "partial"),
+        missing.len()
+    ));
+    for part in parts {
+        let bridged = match part.bridged {
+            0 => String::new(),
+            some => format!(", and {some} by its bridge"),
+        };
+        ui.line(paint(DIM, format!("  {}: {}{bridged}", part.source, part.files)));
+        if let Some(problem) = &part.problem {
+            ui.warn(problem);
+        }
+    }
+}

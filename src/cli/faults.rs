@@ -1,0 +1,138 @@
+//! What the engine's errors are at the command line: their kind, their place,
+//! and what to do next.
+
+use anyhow::Error;
+use mlx_overlay_engine::acquire::{AcquireError, UPSTREAM_VARIABLE};
+use mlx_overlay_engine::cache::CacheError;
+use mlx_overlay_engine::git::GitError;
+use mlx_overlay_engine::listing::ListingError;
+use mlx_overlay_engine::pin::PinError;
+use mlx_overlay_engine::registry::RegistryError;
+use mlx_overlay_engine::series::SeriesError;
+use mlx_overlay_engine::stored::{Place, StoredError};
+
+use super::error::{CommandError, ErrorKind};
+
+/// A fault of a stored file; the place is told apart from the words.
+fn form(place: &Place, what: impl Into<String>) -> CommandError {
+    let what: String = what.into();
+    CommandError::new(ErrorKind::Refused, Error::msg(what)).at(
+        place.file.display(),
+        Some(place.line),
+        None,
+    )
+}
+
+/// The words of an error that begin with its place, without the place.
+fn words(error: &impl std::fmt::Display, place: &Place) -> String {
+    let text = error.to_string();
+    text.strip_prefix(&format!("{place}: ")).unwrap_or(&text).to_owned()
+}
+
+impl From<StoredError> for CommandError {
+    fn from(error: StoredError) -> Self {
+        match error {
+            StoredError::Form { place, what } => form(&place, what).reason("form"),
+            read @ StoredError::Read { .. } => Self::new(ErrorKind::Refused, read).reason("read"),
+        }
+    }
+}
+
+impl From<ListingError> for CommandError {
+    fn from(error: ListingError) -> Self {
+        let fault = match &error {
+            ListingError::Line { place, .. }
+            | ListingError::Order { place, .. }
+            | ListingError::Clash { place, .. } => form(place, words(&error, place)),
+            ListingError::Read { .. } | ListingError::WrongTree { .. } => {
+                Self::new(ErrorKind::Refused, error)
+            }
+        };
+        fault.reason("listing").hint("restore the listing from version control")
+    }
+}
+
+impl From<PinError> for CommandError {
+    fn from(error: PinError) -> Self {
+        match error {
+            PinError::Stored(error) => error.into(),
+            PinError::Listing(error) => error.into(),
+            PinError::NoFolder { ref place, .. } => form(place, words(&error, place))
+                .reason("no-folder")
+                .hint("restore the folder from version control"),
+            usage => Self::new(ErrorKind::Usage, usage).reason("pin"),
+        }
+    }
+}
+
+impl From<SeriesError> for CommandError {
+    fn from(error: SeriesError) -> Self {
+        match error {
+            SeriesError::Stored(error) => error.into(),
+            SeriesError::SameName { ref place, .. } | SeriesError::SamePatch { ref place, .. } => {
+                form(place, words(&error, place)).reason("twice")
+            }
+            SeriesError::NoPatch { ref place, .. } => {
+                form(place, words(&error, place)).reason("no-patch")
+            }
+            error @ SeriesError::Unlisted { .. } => {
+                Self::new(ErrorKind::Refused, error).reason("unlisted")
+            }
+            error @ SeriesError::NoGroup { .. } => {
+                Self::new(ErrorKind::Usage, error).reason("no-group")
+            }
+        }
+    }
+}
+
+impl From<CacheError> for CommandError {
+    fn from(error: CacheError) -> Self {
+        Self::new(ErrorKind::Failed, error).reason("cache")
+    }
+}
+
+impl From<GitError> for CommandError {
+    fn from(error: GitError) -> Self {
+        match error {
+            GitError::Cache(error) => error.into(),
+            error @ (GitError::WrongTree { .. } | GitError::Name { .. }) => {
+                Self::new(ErrorKind::Refused, error).reason("wrong-tree")
+            }
+            error @ GitError::NoRevision { .. } => {
+                Self::new(ErrorKind::Usage, error).reason("no-revision")
+            }
+            error @ GitError::Damaged { .. } => Self::new(ErrorKind::Failed, error)
+                .reason("damaged")
+                .hint("`overlay fetch` finds what is damaged in the cache and mends it"),
+            error => Self::new(ErrorKind::Missing, error).reason("no-source"),
+        }
+    }
+}
+
+impl From<RegistryError> for CommandError {
+    fn from(error: RegistryError) -> Self {
+        match error {
+            RegistryError::Cache(error) => error.into(),
+            error @ RegistryError::Name { .. } => {
+                Self::new(ErrorKind::Refused, error).reason("name")
+            }
+            error @ RegistryError::Read { .. } => Self::new(ErrorKind::Failed, error),
+            error => Self::new(ErrorKind::Missing, error).reason("no-source"),
+        }
+    }
+}
+
+impl From<AcquireError> for CommandError {
+    fn from(error: AcquireError) -> Self {
+        match error {
+            AcquireError::Listing(error) => error.into(),
+            error @ AcquireError::WrongPin { .. } => {
+                Self::new(ErrorKind::Refused, error).reason("wrong-pin")
+            }
+            error @ AcquireError::Nowhere { .. } => Self::new(ErrorKind::Missing, error)
+                .reason("no-source")
+                .hint(format!("name a clone of upstream: --from DIR, or set {UPSTREAM_VARIABLE}"))
+                .hint("`overlay doctor` says what this machine lacks"),
+        }
+    }
+}

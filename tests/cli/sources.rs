@@ -1,0 +1,282 @@
+//! `fetch`, `pin` and `doctor`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use overlay_tests_support::{Need, Suite};
+
+use crate::tool::{Run, Tool};
+
+pub fn add(suite: &mut Suite) {
+    let git = || [Need::program("git", "git")];
+    suite.test_needing("fetch/from a clone, then from the cache", git(), from_clone);
+    suite.test_needing("fetch/damage in the cache is mended", git(), damage);
+    suite.test_needing("fetch/no source is exit 4 and names them all", git(), nowhere);
+    suite.test_needing("fetch/a pin that contradicts its commit is refused", git(), wrong_pin);
+    suite.test_needing("pin/shows and checks", git(), pin);
+    suite.test_needing("pin/faults have their exit status and place", git(), pin_faults);
+    suite.test("pin/outside a project", no_project);
+    suite.test_needing("doctor/says what is missing and what mends it", git(), doctor);
+    let project = this_pin();
+    let run = project.run_with(&[("MLX_OVERLAY_CACHE", KEPT_CACHE)], ["fetch"]);
+    let need =
+        Need::met(run.status() == Some(0), format!("no registry gives the pin: {}", run.stderr()));
+    suite.test_needing("fetch/released trees are told as partial", [need], move || partial(&run));
+}
+
+const KEPT_CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/cli-cache");
+
+/// A project of its own, and a clone that has its pin's commit.
+struct Project {
+    tool: Tool,
+    commit: String,
+}
+
+impl Project {
+    fn new() -> Self {
+        let tool = Tool::new();
+        let clone = tool.path("clone");
+        fs::create_dir_all(clone.join("d")).unwrap();
+        fs::write(clone.join("a.txt"), "a\n").unwrap();
+        fs::write(clone.join("d/b.txt"), "b\n").unwrap();
+        git(&clone, &["init", "-q", "-b", "main", "."]);
+        git(&clone, &["add", "."]);
+        git(&clone, &["commit", "-q", "-m", "First"]);
+        let commit = git(&clone, &["rev-parse", "HEAD"]);
+        let listing = git(&clone, &["ls-tree", "-r", "HEAD"]);
+        let listing = listing.replace(" blob ", " ").replace('\t', " ");
+        let project = Self { tool, commit };
+        project.write("patches/listing", &format!("{listing}\n"));
+        project.write_pin(&git(&clone, &["rev-parse", "HEAD^{tree}"]));
+        let folder = format!("patches/{}", &project.commit[..8]);
+        project.write(&format!("{folder}/series.toml"), "schema = 1\n");
+        project
+    }
+
+    fn write_pin(&self, tree: &str) {
+        let commit = &self.commit;
+        // Nobody listens at port 9.
+        let facts = format!(
+            "schema = 1\ncommit = \"{commit}\"\ntree = \"{tree}\"\nversion = \"1.0\"\n\
+             date = 2026-08-16\nupstream = \"http://127.0.0.1:9/x\"\nlisting = \"patches/listing\"\n"
+        );
+        self.write("mlx-pin.toml", &facts);
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.tool.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn json(&self, arguments: &[&str]) -> serde_json::Value {
+        self.tool.run(arguments.iter().chain(&["--format", "json"])).json()
+    }
+}
+
+fn git(at: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .current_dir(at)
+        .args(["-c", "user.name=A", "-c", "user.email=a@example.org"])
+        .args(arguments)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {arguments:?}");
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+fn from_clone() {
+    let project = Project::new();
+    let first = project.tool.run(["fetch", "--from", "clone"]);
+    first.assert_status(0);
+    let told = first.stdout();
+    assert!(told.starts_with(&format!("{} MLX 1.0 of 2026-08-16", &project.commit[..8])), "{told}");
+    assert!(told.contains("not from the object cache: has not fetched it yet"), "{told}");
+    assert!(told.contains("  from clone\n") && told.contains("whole all 2 files"), "{told}");
+    let second = project.json(&["fetch", "--pin", &project.commit[..7], "--offline"]);
+    assert_eq!(second["schema"], "mlx-overlay/fetch");
+    assert_eq!(second["source"]["kind"], "object-cache");
+    assert_eq!((&second["whole"], &second["files"]), (&true.into(), &2.into()));
+    assert_eq!(second["pin"], project.commit);
+    // The variable does what --from does.
+    let other = Project::new();
+    let clone = other.tool.path("clone").display().to_string();
+    let run = other.tool.run_with(&[("MLX_OVERLAY_UPSTREAM", &clone)], ["fetch"]);
+    run.assert_status(0);
+    assert!(run.stdout().contains(&format!("from {clone}")), "{}", run.shown());
+}
+
+fn damage() {
+    let project = Project::new();
+    project.tool.run(["fetch", "--from", "clone"]).assert_status(0);
+    let packs = walk(&project.tool.path(".cache"), "pack");
+    let mut bytes = fs::read(&packs[0]).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4].fill(0xff);
+    fs::remove_file(&packs[0]).unwrap();
+    fs::write(&packs[0], bytes).unwrap();
+    let mended = project.tool.run(["fetch", "--from", "clone"]);
+    mended.assert_status(0);
+    assert!(
+        mended.stderr().contains("the repository is damaged; it is fetched again"),
+        "{}",
+        mended.shown()
+    );
+    assert!(mended.stdout().contains("whole all 2 files"), "{}", mended.shown());
+}
+
+fn walk(folder: &Path, extension: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for item in fs::read_dir(folder).unwrap() {
+        let path = item.unwrap().path();
+        if path.is_dir() {
+            found.extend(walk(&path, extension));
+        } else if path.extension().is_some_and(|e| e == extension) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn nowhere() {
+    let project = Project::new();
+    let run = project.tool.run(["fetch", "--from", "no-clone"]);
+    run.assert_status(4);
+    for words in
+        ["the object cache: ", "no-clone: ", "http://127.0.0.1:9/x: ", "try: ", "--from DIR"]
+    {
+        assert!(run.stderr().contains(words), "{words:?} in {}", run.shown());
+    }
+    let offline = project.tool.run(["fetch", "--offline", "--format", "json"]);
+    offline.assert_status(4);
+    assert_eq!(offline.json()["error"]["kind"], "missing");
+    assert!(offline.stderr().contains("the network is off limits"), "{}", offline.shown());
+}
+
+fn wrong_pin() {
+    let project = Project::new();
+    project.write_pin("4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+    let run = project.tool.run(["fetch", "--from", "clone"]);
+    run.assert_status(3);
+    assert!(run.stderr().contains("the pin says 4b825dc642"), "{}", run.shown());
+}
+
+fn pin() {
+    let project = Project::new();
+    let run = project.tool.run(["pin"]);
+    run.assert_status(0);
+    let told = run.stdout();
+    assert!(told.starts_with(&format!("{} the current pin", project.commit)), "{told}");
+    assert!(told.contains("patches/listing: 2 files, hashes to the tree"), "{told}");
+    assert!(told.contains("cache     nothing yet"), "{told}");
+    project.tool.run(["fetch", "--from", "clone"]).assert_status(0);
+    let below = project.tool.path("patches").display().to_string();
+    let json = project.json(&["-C", &below, "pin"]);
+    assert_eq!((&json["cached"], &json["listed_files"]), (&true.into(), &2.into()));
+    fs::create_dir(project.tool.path("patches/01234567")).unwrap();
+    let stray = project.tool.run(["pin"]);
+    stray.assert_status(1);
+    assert!(stray.stdout().contains("patches/01234567: no pin belongs"), "{}", stray.shown());
+}
+
+fn pin_faults() {
+    let place = |project: &Project, status: i32| {
+        let run = project.tool.run(["pin", "--format", "json"]);
+        run.assert_status(status);
+        let error = run.json()["error"].clone();
+        let file = error["place"]["file"].as_str().unwrap_or_default().to_owned();
+        let name = file.rsplit('/').next().unwrap_or_default().to_owned();
+        (name, error["place"]["line"].as_u64(), run)
+    };
+    let project = Project::new();
+    let facts = fs::read_to_string(project.tool.path("mlx-pin.toml")).unwrap();
+    project.write("mlx-pin.toml", &facts.replace("version", "vershun"));
+    let (file, line, run) = place(&project, 3);
+    assert_eq!((file.as_str(), line), ("mlx-pin.toml", Some(4)), "{}", run.shown());
+    // A line is told once.
+    assert_eq!(run.stderr().matches("mlx-pin.toml:4").count(), 1, "{}", run.shown());
+    project.write("mlx-pin.toml", &facts);
+
+    let series = format!("patches/{}/series.toml", &project.commit[..8]);
+    let entry = "[[entry]]\nname = \"a\"\npatch = \"a.patch\"\ngroup = \"g\"\nreason = \"r\"\nforwarded = \"no\"\n";
+    project.write(&series, &format!("schema = 1\n{entry}"));
+    let (file, line, run) = place(&project, 3);
+    assert_eq!((file.as_str(), line), ("series.toml", Some(4)), "{}", run.shown());
+    project.write(&series, "schema = 1\n");
+
+    let listing = fs::read_to_string(project.tool.path("patches/listing")).unwrap();
+    project.write("patches/listing", &listing.replace("a.txt", "c.txt"));
+    let (file, line, run) = place(&project, 3);
+    assert_eq!((file.as_str(), line), ("listing", Some(2)), "{}", run.shown());
+    project.write("patches/listing", &listing.replace("a.txt", "b.txt"));
+    let (_, _, run) = place(&project, 3);
+    assert!(run.stderr().contains("hashes to tree"), "{}", run.shown());
+    project.write("patches/listing", &listing);
+    project.tool.run(["pin", "--pin", "0123456"]).assert_status(2);
+    project.tool.run(["pin"]).assert_status(0);
+}
+
+fn no_project() {
+    let run = Tool::new().run(["pin"]);
+    run.assert_status(2);
+    assert!(run.stderr().contains("no mlx-pin.toml in"), "{}", run.shown());
+}
+
+fn doctor() {
+    let project = Project::new();
+    let clone = project.tool.path("clone").display().to_string();
+    let with = |variables: &[(&str, &str)]| {
+        let run = project.tool.run_with(variables, ["doctor", "--offline", "--format", "json"]);
+        (run.status(), run.json())
+    };
+    let finding = |json: &serde_json::Value, name: &str| {
+        let findings = json["findings"].as_array().unwrap();
+        findings.iter().find(|f| f["name"] == name).unwrap().clone()
+    };
+    let (status, well) = with(&[("MLX_OVERLAY_UPSTREAM", &clone), ("PATH", "")]);
+    assert_eq!((status, &well["well"]), (Some(0), &true.into()), "{well}");
+    assert_eq!(finding(&well, "upstream")["found"], clone);
+    assert!(finding(&well, "cmake")["mend"].as_str().unwrap().contains("install"));
+    assert!(finding(&well, "cache folder")["found"].is_string());
+    // Neither upstream nor cargo: there is no way to the pin.
+    let (status, ill) = with(&[("PATH", "")]);
+    assert_eq!((status, &ill["well"]), (Some(1), &false.into()), "{ill}");
+    assert!(finding(&ill, "upstream")["why"].as_str().unwrap().contains("--offline"));
+    let text = project.tool.run_with(&[("PATH", "")], ["doctor"]);
+    text.assert_status(1);
+    assert!(text.stdout().contains("missing upstream"), "{}", text.shown());
+    assert!(text.stdout().contains("try: "), "{}", text.shown());
+}
+
+/// A project with the pin of this repository, and no upstream that answers.
+fn this_pin() -> Tool {
+    let tool = Tool::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pin = fs::read_to_string(root.join("mlx-pin.toml")).unwrap();
+    let upstream = pin.lines().find(|l| l.starts_with("upstream = ")).unwrap();
+    let nobody = pin.replace(upstream, "upstream = \"http://127.0.0.1:9/x\"");
+    fs::write(tool.path("mlx-pin.toml"), nobody).unwrap();
+    let folder = tool.path("patches/9a795735");
+    fs::create_dir_all(&folder).unwrap();
+    for item in fs::read_dir(root.join("patches/9a795735")).unwrap() {
+        let item = item.unwrap();
+        fs::copy(item.path(), folder.join(item.file_name())).unwrap();
+    }
+    tool
+}
+
+fn partial(run: &Run) {
+    let told = run.stdout();
+    assert!(
+        told.contains(
+            "partial 876 of 933 files are here and all of them are proven; for the other 57 "
+        ),
+        "{}",
+        run.shown()
+    );
+    assert!(told.contains("crate:mlxrs-sys@0.2.0:vendor/mlx: 820, and 8 by its bridge"), "{told}");
+    assert!(!told.contains("whole"), "{told}");
+}
