@@ -3,9 +3,7 @@
 use std::fmt;
 
 use mlx_overlay_engine::apply::ApplyError;
-use mlx_overlay_engine::disk::DiskError;
 use mlx_overlay_engine::patch::Refusal;
-use mlx_overlay_engine::publish::PublishError;
 
 /// How a command that ran to its end ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,27 +147,6 @@ impl CommandError {
             "message": self.chain().collect::<Vec<_>>().join(": "),
             "remedies": self.hints,
         })
-    }
-}
-
-impl From<DiskError> for CommandError {
-    fn from(error: DiskError) -> Self {
-        let kind = match error {
-            DiskError::Name { .. } | DiskError::Special { .. } => ErrorKind::Refused,
-            _ => ErrorKind::Failed,
-        };
-        Self::new(kind, error)
-    }
-}
-
-impl From<PublishError> for CommandError {
-    fn from(error: PublishError) -> Self {
-        use PublishError::{Nameless, NotAFolder, NotOurs};
-        let kind = match error {
-            Nameless { .. } | NotAFolder { .. } | NotOurs { .. } => ErrorKind::Usage,
-            _ => ErrorKind::Failed,
-        };
-        Self::new(kind, error)
     }
 }
 

@@ -4,11 +4,15 @@
 use anyhow::Error;
 use mlx_overlay_engine::acquire::{AcquireError, UPSTREAM_VARIABLE};
 use mlx_overlay_engine::cache::CacheError;
+use mlx_overlay_engine::disk::DiskError;
 use mlx_overlay_engine::git::GitError;
+use mlx_overlay_engine::lay::LayError;
 use mlx_overlay_engine::listing::ListingError;
 use mlx_overlay_engine::pin::PinError;
+use mlx_overlay_engine::publish::PublishError;
 use mlx_overlay_engine::registry::RegistryError;
 use mlx_overlay_engine::series::SeriesError;
+use mlx_overlay_engine::snapshot::ReadError;
 use mlx_overlay_engine::stored::{Place, StoredError};
 
 use super::error::{CommandError, ErrorKind};
@@ -134,5 +138,45 @@ impl From<AcquireError> for CommandError {
                 .hint(format!("name a clone of upstream: --from DIR, or set {UPSTREAM_VARIABLE}"))
                 .hint("`overlay doctor` says what this machine lacks"),
         }
+    }
+}
+
+impl From<ReadError> for CommandError {
+    fn from(error: ReadError) -> Self {
+        // A pin's file that nothing at hand proves is a source that is missing.
+        let missing = error.source.kind() == std::io::ErrorKind::NotFound;
+        let kind = if missing { ErrorKind::Missing } else { ErrorKind::Failed };
+        Self::new(kind, error)
+    }
+}
+
+impl From<LayError> for CommandError {
+    fn from(error: LayError) -> Self {
+        match error {
+            LayError::Series(error) => error.into(),
+            LayError::Refused { path, refusal } => Self::from_refusal(refusal, path.display()),
+            LayError::Read(error) => error.into(),
+        }
+    }
+}
+
+impl From<DiskError> for CommandError {
+    fn from(error: DiskError) -> Self {
+        let kind = match error {
+            DiskError::Name { .. } | DiskError::Special { .. } => ErrorKind::Refused,
+            _ => ErrorKind::Failed,
+        };
+        Self::new(kind, error)
+    }
+}
+
+impl From<PublishError> for CommandError {
+    fn from(error: PublishError) -> Self {
+        use PublishError::{Nameless, NotAFolder, NotOurs};
+        let kind = match error {
+            Nameless { .. } | NotAFolder { .. } | NotOurs { .. } => ErrorKind::Usage,
+            _ => ErrorKind::Failed,
+        };
+        Self::new(kind, error)
     }
 }

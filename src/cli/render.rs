@@ -1,6 +1,7 @@
 //! Reports as text for people, shared by the commands that lay patches.
 
 use anstyle::Style;
+use mlx_overlay_engine::lay::EntryReport;
 use mlx_overlay_engine::report::{Conflict, FileReport, HunkClass, HunkReport, PatchReport};
 
 use super::ui::{BAD, BOLD, DIM, GOOD, Ui, WARN, paint};
@@ -97,6 +98,38 @@ fn diff_line(line: &str) -> String {
         Some(b'+') => paint(GOOD, line),
         _ => line.to_string(),
     }
+}
+
+/// Prints an entry of a series: a patch, or the copy it derives.
+pub fn entry(ui: &mut Ui, entry: &EntryReport) {
+    let Some(derived) = &entry.derived else { return patch(ui, &entry.as_patch()) };
+    ui.line(paint(BOLD, &entry.name));
+    let Some(made) = &derived.made else {
+        let why = derived.why.as_deref().unwrap_or("the function cannot be derived");
+        ui.line(format!("  {} {why}", paint(BAD, format!("{:<12}", "conflict"))));
+        return;
+    };
+    let class = if derived.source_changed {
+        paint(WARN, format!("{:<12}", "changed"))
+    } else {
+        paint(GOOD, format!("{:<12}", "derived"))
+    };
+    ui.line(format!(
+        "  {class} {}:{} {} from {} (lines {}-{})",
+        made.file, made.lines.0, made.name, made.function, made.source_lines.0, made.source_lines.1
+    ));
+    if derived.source_changed {
+        ui.line(format!(
+            "{INDENT}upstream changed {} since the pin; the copy follows it",
+            made.function
+        ));
+    }
+}
+
+/// `1 entry`, `2 entries`.
+#[must_use]
+pub fn entries(n: usize) -> String {
+    format!("{n} {}", if n == 1 { "entry" } else { "entries" })
 }
 
 /// `1 hunk`, `2 hunks`.

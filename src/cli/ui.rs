@@ -95,6 +95,12 @@ impl Ui {
         self.offline
     }
 
+    /// Whether progress and notes are unwanted.
+    #[must_use]
+    pub fn quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Refuses a format that this command's result has no form for.
     ///
     /// # Errors

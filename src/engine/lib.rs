@@ -16,6 +16,7 @@ pub mod derive;
 pub mod disk;
 pub mod doctor;
 pub mod git;
+pub mod identity;
 pub mod lay;
 pub mod listing;
 pub mod locate;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::snapshot::{Mode, ObjectId, TreePath};
+use crate::snapshot::{Entry, Mode, ObjectId, ReadError, Tree, TreePath};
 use crate::stored::Place;
 
 /// What one file of the commit is.
@@ -78,6 +78,26 @@ pub enum ListingError {
 const LONGEST_PATH: usize = 4096;
 
 impl Listing {
+    /// The listing of a tree. A file whose blob id the tree does not know is
+    /// read and hashed.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn of(tree: &dyn Tree) -> Result<Self, ReadError> {
+        let mut files = BTreeMap::new();
+        for Entry { path, mode, id } in tree.entries() {
+            let id = match id {
+                Some(id) => id,
+                None => match tree.file(&path)? {
+                    Some(file) => ObjectId::of_blob(&file.bytes),
+                    None => continue,
+                },
+            };
+            files.insert(path, Listed { mode, id });
+        }
+        Ok(Self(files))
+    }
+
     /// Reads a listing and proves it: it must hash to `tree`.
     ///
     /// # Errors

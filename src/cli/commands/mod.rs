@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+mod apply;
 mod doctor;
 pub mod fetch;
 mod pin;
@@ -13,6 +14,7 @@ use super::ui::Ui;
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
     Fetch(fetch::Args),
+    Apply(apply::Args),
     Try(try_patch::Args),
     Pin(pin::Args),
     Doctor(doctor::Args),
@@ -24,6 +26,7 @@ pub enum Command {
 /// What the command says.
 pub fn run(command: Command, ui: &mut Ui) -> Result<Outcome, CommandError> {
     match command {
+        Command::Apply(args) => apply::run(args, ui),
         Command::Fetch(args) => fetch::run(args, ui),
         Command::Try(args) => try_patch::run(args, ui),
         Command::Pin(args) => pin::run(args, ui),

@@ -1,0 +1,300 @@
+//! `overlay apply`: the series on the pin, published.
+
+use std::path::PathBuf;
+
+use mlx_overlay_engine::acquire::{Acquired, PinTree};
+use mlx_overlay_engine::apply::Ground;
+use mlx_overlay_engine::cache::Cache;
+use mlx_overlay_engine::git::Store;
+use mlx_overlay_engine::identity;
+use mlx_overlay_engine::lay::{EntryReport, lay};
+use mlx_overlay_engine::listing::Listing;
+use mlx_overlay_engine::pin::{Pin, Project};
+use mlx_overlay_engine::publish::{
+    self, Action, Depth, ENGINE, Force, Identity, Options, Plan, PublishError, StampError, Survey,
+};
+use mlx_overlay_engine::registry::Registry;
+use mlx_overlay_engine::series::{Entry, Series};
+use mlx_overlay_engine::snapshot::MemoryTree;
+use mlx_overlay_engine::source::SnapshotSource;
+use serde_json::json;
+
+use super::fetch::{SourceArgs, network};
+use crate::cli::error::{CommandError, Outcome};
+use crate::cli::progress::{Teller, Writing};
+use crate::cli::render;
+use crate::cli::ui::{BOLD, Format, Ui, WARN, paint};
+
+/// Lay the series on MLX at the pin, and publish the tree
+///
+/// Fetches the pin's files if they are not at hand, lays the series over them
+/// in memory, and says hunk by hunk what landed where. Only where all of it
+/// holds is a tree written, beside its place, and moved there in one step;
+/// files that stay as they were keep their time of writing, so that a build
+/// compiles only what changed. Again with nothing changed it says so and
+/// touches nothing.
+///
+/// Where no git host is reached the tree is partial: the files that released
+/// packages prove, marked so, refused by a build. --at lays the series on a
+/// released tree instead, mapped from the pin: whole, and marked as a trial.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  overlay apply --pin 9a795735                         into target/overlay/9a795735/
+  overlay apply --from ../mlx                          take the pin's objects from a clone
+  overlay apply --at crate:mlxrs-sys@0.2.0:vendor/mlx  on the tree of another release")]
+pub struct Args {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// Where to publish; target/overlay/<pin>/ beside mlx-pin.toml if not given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Lay the entries of this group only; may be given again
+    #[arg(long = "group", value_name = "GROUP")]
+    groups: Vec<String>,
+    /// Lay the series on a released tree: crate:NAME@VERSION[:folder]
+    #[arg(long, value_name = "SNAPSHOT")]
+    at: Option<SnapshotSource>,
+    /// Overwrite hand edits in the published tree
+    #[arg(long)]
+    force: bool,
+    /// Say what would be done, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs `overlay apply`.
+///
+/// # Errors
+/// No source has the pin's files, the series is refused, or the place cannot
+/// be written.
+pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
+    ui.only(&[Format::Text, Format::Json])?;
+    let project = Project::find(&std::env::current_dir()?)?;
+    let pin = project.select(args.source.pin.as_deref())?;
+    let series = Series::load(pin)?;
+    let entries = series.select(&args.groups)?;
+    let place = args.out.clone().unwrap_or_else(|| place(&project, pin, args.at.as_ref()));
+
+    let published = survey(&place)?;
+    if let Some(survey) = &published
+        && is_current(survey, &args, pin, &entries)?
+    {
+        print_current(ui, pin, survey);
+        return Ok(Outcome::Done);
+    }
+
+    let acquired = args.source.acquire(pin, ui)?;
+    let released = match &args.at {
+        Some(source) => Some(released(source, ui)?),
+        None => None,
+    };
+    let mut ground = match &released {
+        Some(tree) => Ground::mapped(&acquired.tree, tree),
+        None => Ground::mapped(&acquired.tree, &acquired.tree),
+    };
+    let reports = lay(&series, &args.groups, &mut ground)?;
+    let holds = reports.iter().all(EntryReport::holds);
+    let identity = identify(&args, pin, &entries, &acquired, released.as_ref())?;
+    if !holds {
+        print(ui, pin, &acquired, &identity, &reports, None);
+        return Ok(Outcome::NeedsPerson);
+    }
+    let force = if args.force { Force::Overwrite } else { Force::Refuse };
+    let plan = if args.dry_run {
+        publish::plan(&place, &ground.target, &identity, force)?
+    } else {
+        let writing = Writing::new(ui);
+        let watch = |event: publish::Event<'_>| writing.tell(event);
+        let options = Options { force, watch: &watch, ..Options::default() };
+        publish::publish(&place, &ground.target, &identity, &options)?.plan
+    };
+    let done = Done { place, plan, dry_run: args.dry_run };
+    print(ui, pin, &acquired, &identity, &reports, Some(&done));
+    Ok(Outcome::Done)
+}
+
+/// What was written, or would be.
+struct Done {
+    place: PathBuf,
+    plan: Plan,
+    dry_run: bool,
+}
+
+fn place(project: &Project, pin: &Pin, at: Option<&SnapshotSource>) -> PathBuf {
+    let name = match at {
+        None => pin.short(),
+        Some(at) => format!("{}-at-{}", pin.short(), at.package().replace(['@', '/'], "-")),
+    };
+    project.root.join("target/overlay").join(name)
+}
+
+/// What is published at the place; nothing where no tree is.
+fn survey(place: &std::path::Path) -> Result<Option<Survey>, CommandError> {
+    match publish::survey(place, Depth::Stat) {
+        Ok(survey) => Ok(Some(survey)),
+        // Whether the place is fit to write to is asked when it is written to.
+        Err(PublishError::Stamp(StampError::Missing { .. }) | PublishError::NotAFolder { .. }) => {
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether there is nothing to do: the tree is what is wished for, from a
+/// source that could not do better now.
+fn is_current(
+    survey: &Survey,
+    args: &Args,
+    pin: &Pin,
+    entries: &[&Entry],
+) -> Result<bool, CommandError> {
+    let stamp = &survey.stamp;
+    let mut wish = identity::whole(pin, entries, &args.groups);
+    wish.trial = args.at.as_ref().map(ToString::to_string);
+    if !survey.is_whole() || stamp.engine != ENGINE || !identity::same_wish(&stamp.identity, &wish)
+    {
+        return Ok(false);
+    }
+    if stamp.identity.partial.is_none() {
+        return Ok(true);
+    }
+    // A partial tree is as good as it gets until somebody names a repository
+    // or the pin was fetched.
+    let store = Store::new(&Cache::of_user()?, &pin.upstream);
+    Ok(args.source.from.is_none() && !matches!(store.tree(pin.commit, pin.tree), Ok(Some(_))))
+}
+
+fn released(source: &SnapshotSource, ui: &mut Ui) -> Result<MemoryTree, CommandError> {
+    let cache = Cache::of_user()?;
+    let network = network(ui);
+    let teller = Teller::new(ui);
+    Ok(Registry::new(&cache, network, &teller).released(source, None)?)
+}
+
+fn identify(
+    args: &Args,
+    pin: &Pin,
+    entries: &[&Entry],
+    acquired: &Acquired,
+    released: Option<&MemoryTree>,
+) -> Result<Identity, CommandError> {
+    if let (Some(source), Some(tree)) = (&args.at, released) {
+        let listing = Listing::of(tree)?;
+        return Ok(identity::trial(pin, entries, &args.groups, &listing, &source.to_string()));
+    }
+    let PinTree::Proven(tree) = &acquired.tree else {
+        return Ok(identity::whole(pin, entries, &args.groups));
+    };
+    let coverage = tree.coverage();
+    let from = coverage.parts.iter().filter(|p| p.files + p.bridged > 0);
+    let from = from.map(|p| p.source.clone()).collect();
+    let have = Listing::of(tree)?;
+    Ok(identity::proven(pin, entries, &args.groups, &have, coverage.listed, from))
+}
+
+fn print_current(ui: &mut Ui, pin: &Pin, survey: &Survey) {
+    let identity = &survey.stamp.identity;
+    if ui.format() == Format::Json {
+        ui.json(
+            "apply",
+            1,
+            &json!({
+                "pin": pin.commit, "holds": true, "place": survey.place, "action": "nothing",
+                "partial": identity.partial, "trial": identity.trial,
+                "hashed": survey.hashed, "patches": null,
+            }),
+        );
+        return;
+    }
+    ui.line(format!(
+        "Nothing to do: {} is the series on {} ({} checked, {} of them hashed).",
+        survey.place.display(),
+        pin.short(),
+        render::count(survey.stamp.files.len(), "file"),
+        survey.hashed
+    ));
+    marks(ui, identity);
+}
+
+fn print(
+    ui: &mut Ui,
+    pin: &Pin,
+    acquired: &Acquired,
+    identity: &Identity,
+    reports: &[EntryReport],
+    done: Option<&Done>,
+) {
+    if ui.format() == Format::Json {
+        ui.json(
+            "apply",
+            1,
+            &json!({
+                "pin": pin.commit, "holds": done.is_some(),
+                "source": acquired.source, "tried": acquired.tried,
+                "partial": identity.partial, "trial": identity.trial, "groups": identity.groups,
+                "patches": reports,
+                "place": done.map(|d| &d.place), "action": done.map(|d| d.plan.action),
+                "dry_run": done.map(|d| d.dry_run), "plan": done.map(|d| &d.plan),
+            }),
+        );
+        return;
+    }
+    ui.line(format!("{} {} ({}, {})", paint(BOLD, "pin"), pin.short(), pin.version, pin.date));
+    for tried in &acquired.tried {
+        ui.line(format!("  not from {}: {}", tried.source, tried.why));
+    }
+    ui.line(format!("{} {}", paint(BOLD, "from"), acquired.source.describe()));
+    reports.iter().for_each(|r| render::entry(ui, r));
+    let hunks: Vec<_> = reports.iter().flat_map(|r| &r.patch.hunks).collect();
+    let held = reports.iter().filter(|r| r.holds()).count();
+    let counts = format!(
+        "{} of {}, {}",
+        held,
+        render::entries(reports.len()),
+        render::count(hunks.len(), "hunk")
+    );
+    let Some(Done { place, plan, dry_run }) = done else {
+        ui.line(format!("{counts}: not all hold. Nothing was written."));
+        return;
+    };
+    let verb = match (dry_run, plan.action) {
+        (_, Action::Nothing) => "Unchanged:",
+        (true, _) => "Would write",
+        (false, _) => "Laid",
+    };
+    ui.line(format!(
+        "{counts} hold. {verb} {} ({} written, {} kept, {} removed).",
+        place.display(),
+        render::count(plan.write.len(), "file"),
+        plan.keep,
+        plan.remove.len()
+    ));
+    for finding in &plan.overwrite {
+        ui.line(format!("  {} overwritten: {finding}", paint(WARN, "hand edit")));
+    }
+    for path in &plan.foreign {
+        ui.line(format!("  {path} is not of the tree; it was kept"));
+    }
+    marks(ui, identity);
+}
+
+/// What a reader must know of the tree besides that it is there.
+fn marks(ui: &mut Ui, identity: &Identity) {
+    if let Some(partial) = identity.partial {
+        ui.line(format!(
+            "{} {} of {} files are there, each proven by its blob id; a build refuses the tree. \
+             The rest needs a git repository: `overlay apply --from <clone or URL>`, or \
+             `--at crate:NAME@VERSION:path` for a whole tree of another release.",
+            paint(WARN, "partial:"),
+            partial.have,
+            partial.of
+        ));
+    }
+    if let Some(trial) = &identity.trial {
+        ui.line(format!(
+            "{} the series laid on {trial}, not on the pin; the pin is unmoved.",
+            paint(WARN, "trial:")
+        ));
+    }
+}
