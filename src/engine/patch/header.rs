@@ -195,8 +195,8 @@ fn choose<'p>(
     let minus = pair.and_then(|(minus, _)| minus.name.as_deref());
     let plus = pair.and_then(|(_, plus)| plus.name.as_deref());
     let agrees = |(old, new): &&(Vec<u8>, Vec<u8>)| {
-        minus.is_none_or(|name| same_file(name, old))
-            && plus.is_none_or(|name| same_file(name, new))
+        minus.is_none_or(|name| name == old)
+            && plus.is_none_or(|name| name == new)
             && match moved {
                 Some((from, to)) => ends_in(old, from) && ends_in(new, to),
                 None => same_file(old, new) || (minus.is_some() && plus.is_some()),
