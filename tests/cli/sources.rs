@@ -208,7 +208,7 @@ fn pin_faults() {
     project.write(&series, "schema = 1\n");
 
     let listing = fs::read_to_string(project.tool.path("patches/listing")).unwrap();
-    project.write("patches/listing", &listing.replace("a.txt", "c.txt"));
+    project.write("patches/listing", &listing.replace("a.txt", "e.txt"));
     let (file, line, run) = place(&project, 3);
     assert_eq!((file.as_str(), line), ("listing", Some(2)), "{}", run.shown());
     project.write("patches/listing", &listing.replace("a.txt", "b.txt"));
