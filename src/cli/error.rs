@@ -19,6 +19,8 @@ pub enum Outcome {
 /// Why a command could not do what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
+    /// A person must look first: a hand edit is in the way.
+    NeedsPerson,
     /// The command line is wrong.
     Usage,
     /// The input is unsafe or malformed.
@@ -32,6 +34,7 @@ pub enum ErrorKind {
 impl ErrorKind {
     fn as_str(self) -> &'static str {
         match self {
+            ErrorKind::NeedsPerson => "needs-person",
             ErrorKind::Usage => "usage",
             ErrorKind::Refused => "refused",
             ErrorKind::Missing => "missing",
@@ -47,6 +50,7 @@ pub fn exit_status(result: &Result<Outcome, CommandError>) -> u8 {
         Ok(Outcome::Done) => 0,
         Ok(Outcome::NeedsPerson) => 1,
         Err(error) => match error.kind {
+            ErrorKind::NeedsPerson => 1,
             ErrorKind::Usage => 2,
             ErrorKind::Refused => 3,
             ErrorKind::Missing => 4,

@@ -172,8 +172,10 @@ impl From<DiskError> for CommandError {
 
 impl From<PublishError> for CommandError {
     fn from(error: PublishError) -> Self {
-        use PublishError::{Nameless, NotAFolder, NotOurs};
+        use PublishError::{HandEdited, Nameless, NotAFolder, NotOurs, Read, Tangled};
         let kind = match error {
+            Read(error) => return error.into(),
+            HandEdited { .. } | Tangled { .. } => ErrorKind::NeedsPerson,
             Nameless { .. } | NotAFolder { .. } | NotOurs { .. } => ErrorKind::Usage,
             _ => ErrorKind::Failed,
         };

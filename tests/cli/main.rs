@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod apply;
 mod cases;
+mod project;
 mod sources;
 mod tool;
 mod try_patch;
@@ -13,6 +15,7 @@ use overlay_tests_support::Suite;
 
 fn main() -> ExitCode {
     let mut suite = Suite::new();
+    apply::add(&mut suite);
     cases::add(&mut suite);
     try_patch::add(&mut suite);
     sources::add(&mut suite);

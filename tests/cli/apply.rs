@@ -1,0 +1,206 @@
+//! `overlay apply`, `status` and `verify`.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use overlay_tests_support::{Need, Suite};
+
+use crate::project::{KEPT_CACHE, Project, git, this_pin};
+use crate::tool::{Run, Tool};
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    let with_git = || [Need::program("git", "git")];
+    suite.test_needing("apply/lays-and-then-has-nothing-to-do", with_git(), lays_once);
+    suite.test_needing("apply/a-changed-patch-rewrites-one-file", with_git(), rewrites_one_file);
+    suite.test_needing("apply/a-conflict-writes-nothing", with_git(), conflict_writes_nothing);
+    suite.test_needing("apply/a-hand-edit-stays-without-force", with_git(), hand_edit);
+    suite.test_needing("apply/groups-are-laid-alone", with_git(), groups);
+    suite.test_needing("apply/dry-run-writes-nothing", with_git(), dry_run);
+    suite.test_needing("apply/a-place-that-is-not-ours", with_git(), foreign_place);
+    suite.test_needing("apply/a-pinned-series-knows-its-places", with_git(), no_offset);
+    let real = this_pin();
+    let run = real.run_with(&[("MLX_OVERLAY_CACHE", KEPT_CACHE)], ["apply", "--format", "json"]);
+    let registry = move |run: &Run| {
+        Need::met(run.status() != Some(4), format!("no registry gives the pin: {}", run.stderr()))
+    };
+    let need = registry(&run);
+    suite.test_needing("apply/this-series-at-this-pin", [need], move || this_series(&real, &run));
+    let trial = this_pin();
+    let at = ["apply", "--at", "crate:mlxrs-sys@0.2.0:vendor/mlx", "--format", "json"];
+    let run = trial.run_with(&[("MLX_OVERLAY_CACHE", KEPT_CACHE)], at);
+    let need = registry(&run);
+    suite.test_needing("apply/this-series-on-v0.32.2", [need], move || on_release(&trial, &run));
+}
+
+const A_TO_B: &str = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+b\n";
+
+fn entry(name: &str, group: &str) -> String {
+    format!(
+        "[[entry]]\nname = \"{name}\"\npatch = \"{name}.patch\"\ngroup = \"{group}\"\n\
+         reason = \"for the test\"\nforwarded = \"not-needed\"\n\n"
+    )
+}
+
+/// A project whose series holds these patches: name, group, text.
+fn project(patches: &[(&str, &str, &str)]) -> Project {
+    let project = Project::new();
+    let folder = format!("patches/{}", &project.commit[..8]);
+    let mut series = "schema = 1\n\n".to_string();
+    for (name, group, text) in patches {
+        series.push_str(&entry(name, group));
+        project.write(&format!("{folder}/{name}.patch"), text);
+    }
+    project.write(&format!("{folder}/series.toml"), &series);
+    project.tool.run(["fetch", "--from", "clone"]).assert_status(0);
+    project
+}
+
+fn text(tool: &Tool, name: &str) -> String {
+    fs::read_to_string(tool.path("out").join(name)).expect("a published file")
+}
+
+fn mtime(path: &Path) -> (i64, i64) {
+    let meta = fs::metadata(path).expect("a published file");
+    (meta.mtime(), meta.mtime_nsec())
+}
+
+const APPLY: [&str; 3] = ["apply", "--out", "out"];
+
+fn lays_once() {
+    let project = project(&[("first", "metal", A_TO_B)]);
+    let json = project.json(&APPLY);
+    assert_eq!((&json["schema"], &json["holds"]), (&"mlx-overlay/apply".into(), &true.into()));
+    assert_eq!(json["patches"][0]["hunks"][0]["class"], "exact");
+    assert_eq!((json["action"].as_str(), &json["partial"]), (Some("create"), &().into()));
+    assert_eq!(text(&project.tool, "a.txt"), "b\n");
+    let before = mtime(&project.tool.path("out/a.txt"));
+    let again = project.tool.run(APPLY);
+    again.assert_status(0);
+    assert!(again.stdout().starts_with("Nothing to do: "), "{}", again.shown());
+    assert!(again.stdout().contains("(2 files checked, 0 of them hashed)"), "{}", again.shown());
+    assert_eq!(mtime(&project.tool.path("out/a.txt")), before);
+    project.tool.run(["verify", "--out", "out"]).assert_status(0);
+}
+
+fn rewrites_one_file() {
+    let project = project(&[("first", "metal", A_TO_B)]);
+    project.tool.run(APPLY).assert_status(0);
+    let kept = mtime(&project.tool.path("out/d/b.txt"));
+    let patch = format!("patches/{}/first.patch", &project.commit[..8]);
+    project.write(&patch, &A_TO_B.replace("+b", "+c"));
+    let json = project.json(&APPLY);
+    assert_eq!(json["plan"]["write"], serde_json::json!(["a.txt"]));
+    assert_eq!(text(&project.tool, "a.txt"), "c\n");
+    assert_eq!(mtime(&project.tool.path("out/d/b.txt")), kept, "an unchanged file keeps its time");
+}
+
+fn conflict_writes_nothing() {
+    let broken = A_TO_B.replace("-a", "-x");
+    let project = project(&[("good", "metal", A_TO_B), ("bad", "metal", &broken)]);
+    let run = project.tool.run(APPLY);
+    run.assert_status(1);
+    assert!(run.stdout().contains("1 of 2 entries, 2 hunks: not all hold."), "{}", run.shown());
+    assert!(!project.tool.path("out").exists(), "nothing is written unless all holds");
+}
+
+fn hand_edit() {
+    let project = project(&[("first", "metal", A_TO_B)]);
+    project.tool.run(APPLY).assert_status(0);
+    fs::write(project.tool.path("out/a.txt"), "mine\n").expect("written");
+    let status = project.tool.run(["status", "--out", "out"]);
+    status.assert_status(1);
+    assert!(status.stdout().contains("`a.txt` modified"), "{}", status.shown());
+    project.tool.run(["verify", "--out", "out"]).assert_status(1);
+    let refused = project.tool.run(APPLY);
+    refused.assert_status(1);
+    assert!(refused.stderr().contains("`a.txt` modified"), "{}", refused.shown());
+    assert_eq!(text(&project.tool, "a.txt"), "mine\n");
+    let forced = project.tool.run(APPLY.iter().chain(&["--force"]));
+    forced.assert_status(0);
+    assert!(forced.stdout().contains("hand edit overwritten"), "{}", forced.shown());
+    assert_eq!(text(&project.tool, "a.txt"), "b\n");
+}
+
+fn groups() {
+    // The second patch is made for the text that the first leaves; alone it is
+    // mapped from there.
+    let first = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,5 @@\n+1\n+2\n+3\n+4\n a\n";
+    let second = "--- a/a.txt\n+++ b/a.txt\n@@ -5 +5,2 @@\n a\n+end\n";
+    let project = project(&[("first", "cuda", first), ("second", "metal", second)]);
+    let json = project.json(&["apply", "--out", "out", "--group", "metal"]);
+    assert_eq!(json["patches"].as_array().map(Vec::len), Some(1), "{json:#}");
+    assert_eq!(text(&project.tool, "a.txt"), "a\nend\n");
+    let both = project.json(&APPLY);
+    assert_eq!(both["action"], "update");
+    assert_eq!(text(&project.tool, "a.txt"), "1\n2\n3\n4\na\nend\n");
+    project.tool.run(["apply", "--out", "out", "--group", "rocm"]).assert_status(2);
+}
+
+fn dry_run() {
+    let project = project(&[("first", "metal", A_TO_B)]);
+    let json = project.json(&["apply", "--out", "out", "--dry-run"]);
+    assert_eq!((&json["dry_run"], &json["holds"]), (&true.into(), &true.into()));
+    assert!(!project.tool.path("out").exists());
+}
+
+fn foreign_place() {
+    let project = project(&[("first", "metal", A_TO_B)]);
+    project.write("out/mine.txt", "mine");
+    project.tool.run(APPLY).assert_status(2);
+    assert_eq!(text(&project.tool, "mine.txt"), "mine");
+    assert!(!project.tool.path("out/a.txt").exists());
+}
+
+fn no_offset() {
+    let off = A_TO_B.replace("-1 +1", "-7 +7");
+    let project = project(&[("first", "metal", &off)]);
+    let json = project.json(&APPLY);
+    assert_eq!(json["patches"][0]["hunks"][0]["class"], "offset");
+    assert_eq!(json["holds"], false);
+    assert!(!project.tool.path("out").exists());
+}
+
+/// Every hunk of this repository's series stands exactly at its own pin, and a
+/// tree of proven files says that it is partial.
+fn this_series(tool: &Tool, run: &Run) {
+    run.assert_status(0);
+    let json = run.json();
+    let entries = json["patches"].as_array().expect("a list");
+    assert!(entries.len() >= 8, "{} entries", entries.len());
+    for hunk in entries.iter().flat_map(|e| e["hunks"].as_array().expect("a list")) {
+        assert_eq!(hunk["class"], "exact", "{hunk:#}");
+    }
+    assert_eq!(json["partial"]["of"], 933);
+    assert!(json["partial"]["have"].as_u64().is_some_and(|n| n >= 870), "{}", json["partial"]);
+    let tree = tool.path("target/overlay/9a795735");
+    let kernels = fs::read_to_string(tree.join("mlx/backend/metal/kernels/quantized.h"));
+    assert!(kernels.expect("published").contains("qmv_fast_streamed"));
+    // The bytes below the series are upstream's: git's id of an untouched file.
+    let untouched = git(&tree, &["hash-object", "mlx/backend/metal/nojit_kernels.cpp"]);
+    assert_eq!(untouched, "5da78db8a3b2e98ec50dcac60478423a371e0b51");
+    let offline = tool.run_with(
+        &[("MLX_OVERLAY_CACHE", KEPT_CACHE), ("PATH", "/usr/bin:/bin")],
+        ["apply", "--offline"],
+    );
+    offline.assert_status(0);
+    assert!(offline.stdout().starts_with("Nothing to do: "), "{}", offline.shown());
+    assert!(offline.stdout().contains("partial: "), "{}", offline.shown());
+}
+
+/// On the release that took the template arguments fix, that entry has landed
+/// and the rest is placed by mapping.
+fn on_release(tool: &Tool, run: &Run) {
+    run.assert_status(0);
+    let json = run.json();
+    assert_eq!(json["trial"], "crate:mlxrs-sys@0.2.0:vendor/mlx");
+    assert_eq!(json["partial"], serde_json::Value::Null);
+    let fix = &json["patches"][0];
+    assert_eq!(fix["applied_upstream"], "v0.32.2");
+    for hunk in fix["hunks"].as_array().expect("a list") {
+        assert_eq!(hunk["class"], "landed", "{hunk:#}");
+    }
+    assert!(tool.path("target/overlay/9a795735-at-mlxrs-sys-0.2.0/CMakeLists.txt").exists());
+    assert!(!tool.path("target/overlay/9a795735").exists(), "the pin is unmoved");
+}
