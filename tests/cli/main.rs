@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cases;
+mod published;
 mod sources;
 mod tool;
 mod try_patch;
@@ -14,6 +15,7 @@ use overlay_tests_support::Suite;
 fn main() -> ExitCode {
     let mut suite = Suite::new();
     cases::add(&mut suite);
+    published::add(&mut suite);
     try_patch::add(&mut suite);
     sources::add(&mut suite);
     suite.run()
