@@ -5,6 +5,7 @@
 mod apply;
 mod cases;
 mod project;
+mod published;
 mod sources;
 mod tool;
 mod try_patch;
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::new();
     apply::add(&mut suite);
     cases::add(&mut suite);
+    published::add(&mut suite);
     try_patch::add(&mut suite);
     sources::add(&mut suite);
     suite.run()

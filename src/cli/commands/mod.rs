@@ -4,7 +4,10 @@ mod apply;
 mod doctor;
 pub mod fetch;
 mod pin;
+pub mod published;
+mod status;
 mod try_patch;
+mod verify;
 
 use super::error::{CommandError, Outcome};
 use super::ui::Ui;
@@ -15,6 +18,8 @@ use super::ui::Ui;
 pub enum Command {
     Fetch(fetch::Args),
     Apply(apply::Args),
+    Status(status::Args),
+    Verify(verify::Args),
     Try(try_patch::Args),
     Pin(pin::Args),
     Doctor(doctor::Args),
@@ -28,6 +33,8 @@ pub fn run(command: Command, ui: &mut Ui) -> Result<Outcome, CommandError> {
     match command {
         Command::Apply(args) => apply::run(args, ui),
         Command::Fetch(args) => fetch::run(args, ui),
+        Command::Status(args) => status::run(&args, ui),
+        Command::Verify(args) => verify::run(&args, ui),
         Command::Try(args) => try_patch::run(args, ui),
         Command::Pin(args) => pin::run(args, ui),
         Command::Doctor(args) => doctor::run(args, ui),

@@ -8,7 +8,7 @@ use git2::{ObjectType, Oid, Repository, TreeWalkMode, TreeWalkResult};
 
 use super::{GitError, to_id, to_oid};
 use crate::listing::{Listed, Listing};
-use crate::snapshot::{File, Mode, ObjectId, ReadError, Tree, TreePath};
+use crate::snapshot::{Entry, File, Mode, ObjectId, ReadError, Tree, TreePath};
 
 /// A repository that trees share.
 #[derive(Clone)]
@@ -137,5 +137,14 @@ impl Tree for GitTree {
 
     fn paths(&self) -> Vec<TreePath> {
         self.listing.iter().map(|(path, _)| path.clone()).collect()
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let entry = |(path, listed): (&TreePath, Listed)| Entry {
+            path: path.clone(),
+            mode: listed.mode,
+            id: Some(listed.id),
+        };
+        self.listing.iter().map(entry).collect()
     }
 }

@@ -1,0 +1,106 @@
+//! What `overlay status` and `overlay verify` share: finding the published
+//! tree, and telling what a look at it gave.
+
+use std::path::{Path, PathBuf};
+
+use mlx_overlay_engine::pin::Project;
+use mlx_overlay_engine::publish::{self, Depth, Finding, PublishError, StampError, Survey};
+
+use crate::cli::error::{CommandError, ErrorKind, Outcome};
+use crate::cli::render;
+use crate::cli::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
+
+/// Where `overlay apply` publishes below a project's folder, unless told
+/// otherwise.
+pub const PLACE: &str = "target/overlay";
+
+/// Which tree to look at.
+#[derive(Debug, clap::Args)]
+pub struct Which {
+    /// The published tree; without it that of the project's pin, in
+    /// target/overlay/
+    #[arg(value_name = "DIR")]
+    tree: Option<PathBuf>,
+    /// The pin whose tree it is (a commit id, or its first digits)
+    #[arg(long, value_name = "SHA", conflicts_with = "tree")]
+    pin: Option<String>,
+}
+
+/// Looks at the tree and prints what there is to know.
+///
+/// # Errors
+/// No tree is published there, or its stamp cannot be read.
+pub fn look(which: &Which, depth: Depth, ui: &mut Ui) -> Result<Outcome, CommandError> {
+    ui.only(&[Format::Text, Format::Json])?;
+    let place = place(which)?;
+    let survey = publish::survey(&place, depth).map_err(|error| match error {
+        PublishError::Stamp(StampError::Missing { .. }) => {
+            CommandError::new(ErrorKind::Missing, error).hint("`overlay apply` publishes a tree")
+        }
+        error => error.into(),
+    })?;
+    match ui.format() {
+        Format::Json => print_json(&survey, depth, ui),
+        _ => print_text(&place, &survey, depth, ui),
+    }
+    Ok(if survey.is_whole() { Outcome::Done } else { Outcome::NeedsPerson })
+}
+
+fn place(which: &Which) -> Result<PathBuf, CommandError> {
+    if let Some(tree) = &which.tree {
+        return Ok(tree.clone());
+    }
+    let refused = |error| CommandError::new(ErrorKind::Refused, anyhow::Error::new(error));
+    let project = Project::find(Path::new(".")).map_err(refused)?;
+    let pin = project.select(which.pin.as_deref()).map_err(refused)?;
+    Ok(project.root.join(PLACE).join(pin.short()))
+}
+
+fn print_json(survey: &Survey, depth: Depth, ui: &mut Ui) {
+    let schema = match depth {
+        Depth::Stat => "status",
+        Depth::Hash => "verify",
+    };
+    let result = serde_json::json!({
+        "tree": survey.place.display().to_string(),
+        "whole": survey.is_whole(),
+        "files": survey.stamp.files.len(),
+        "hashed": survey.hashed,
+        "engine": survey.stamp.engine,
+        "identity": survey.stamp.identity,
+        "findings": survey.findings,
+    });
+    ui.json(schema, 1, &result);
+}
+
+fn print_text(place: &Path, survey: &Survey, depth: Depth, ui: &mut Ui) {
+    let identity = &survey.stamp.identity;
+    ui.line(paint(BOLD, place.display()));
+    ui.line(format!("  pin     {}", identity.pin));
+    ui.line(format!("  series  {}", identity.series));
+    if !identity.groups.is_empty() {
+        ui.line(format!("  groups  {}", identity.groups.join(", ")));
+    }
+    for finding in &survey.findings {
+        let style = match finding {
+            f if f.is_change() => BAD,
+            Finding::Extra { .. } | Finding::InProgress => DIM,
+            _ => WARN,
+        };
+        ui.line(format!("  {}", paint(style, finding)));
+    }
+    let files = survey.stamp.files.len();
+    let changed = survey.findings.iter().filter(|f| f.is_change()).count();
+    let looked = match depth {
+        Depth::Stat => "by their size and time (`overlay verify` hashes all)",
+        Depth::Hash => "every one hashed",
+    };
+    ui.line(match changed {
+        0 => paint(GOOD, format!("All {} as published, {looked}.", render::count(files, "file"))),
+        n => format!(
+            "{} changed since it was published; `overlay apply` overwrites \
+             them only under --force.",
+            render::count(n, "file")
+        ),
+    });
+}

@@ -1,0 +1,32 @@
+//! `overlay status`: a quick look at a published tree.
+
+use mlx_overlay_engine::publish::Depth;
+
+use super::published::{self, Which};
+use crate::cli::error::{CommandError, Outcome};
+use crate::cli::ui::Ui;
+
+/// Say whether a published tree is as it was published
+///
+/// A quick look: the size, time and mode of every file against the tree's
+/// stamp, and a hash of those that differ. Names what was edited by hand, what
+/// is missing, what is not of the tree, and whether the tree is partial, a
+/// trial, or laid by another version. Exit status 1 when a file changed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  overlay status                          the tree of this project's pin
+  overlay status target/overlay/9a795735  a tree by its folder
+  overlay status --format json            for programs")]
+pub struct Args {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Runs `overlay status`.
+///
+/// # Errors
+/// No tree is published there, or its stamp cannot be read.
+pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
+    published::look(&args.which, Depth::Stat, ui)
+}
