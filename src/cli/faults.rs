@@ -1,6 +1,8 @@
 //! What the engine's errors are at the command line: their kind, their place,
 //! and what to do next.
 
+use std::path::Path;
+
 use anyhow::Error;
 use mlx_overlay_engine::acquire::{AcquireError, UPSTREAM_VARIABLE};
 use mlx_overlay_engine::cache::CacheError;
@@ -13,7 +15,7 @@ use mlx_overlay_engine::publish::PublishError;
 use mlx_overlay_engine::registry::RegistryError;
 use mlx_overlay_engine::series::SeriesError;
 use mlx_overlay_engine::snapshot::ReadError;
-use mlx_overlay_engine::stored::{Place, StoredError};
+use mlx_overlay_engine::stored::{Place, StoredError, message};
 
 use super::error::{CommandError, ErrorKind};
 
@@ -28,16 +30,29 @@ fn form(place: &Place, what: impl Into<String>) -> CommandError {
 }
 
 /// The words of an error that begin with its place, without the place.
-fn words(error: &impl std::fmt::Display, place: &Place) -> String {
+fn words(error: &impl std::fmt::Display, place: impl std::fmt::Display) -> String {
     let text = error.to_string();
     text.strip_prefix(&format!("{place}: ")).unwrap_or(&text).to_owned()
+}
+
+/// A fault of a file as a whole, whose words begin with its name.
+fn of_file(error: impl std::error::Error + Send + Sync + 'static, file: &Path) -> CommandError {
+    let words = words(&error, file.display());
+    let error = match error.source() {
+        Some(cause) => Error::msg(message(cause)).context(words),
+        None => Error::msg(words),
+    };
+    CommandError::new(ErrorKind::Refused, error).at(file.display(), None, None)
 }
 
 impl From<StoredError> for CommandError {
     fn from(error: StoredError) -> Self {
         match error {
             StoredError::Form { place, what } => form(&place, what).reason("form"),
-            read @ StoredError::Read { .. } => Self::new(ErrorKind::Refused, read).reason("read"),
+            StoredError::Read { ref file, .. } => {
+                let file = file.clone();
+                of_file(error, &file).reason("read")
+            }
         }
     }
 }
@@ -48,8 +63,9 @@ impl From<ListingError> for CommandError {
             ListingError::Line { place, .. }
             | ListingError::Order { place, .. }
             | ListingError::Clash { place, .. } => form(place, words(&error, place)),
-            ListingError::Read { .. } | ListingError::WrongTree { .. } => {
-                Self::new(ErrorKind::Refused, error)
+            ListingError::Read { file, .. } | ListingError::WrongTree { file, .. } => {
+                let file = file.clone();
+                of_file(error, &file)
             }
         };
         fault.reason("listing").hint("restore the listing from version control")
@@ -79,8 +95,9 @@ impl From<SeriesError> for CommandError {
             SeriesError::NoPatch { ref place, .. } => {
                 form(place, words(&error, place)).reason("no-patch")
             }
-            error @ SeriesError::Unlisted { .. } => {
-                Self::new(ErrorKind::Refused, error).reason("unlisted")
+            SeriesError::Unlisted { ref path, .. } => {
+                let path = path.clone();
+                of_file(error, &path).reason("unlisted")
             }
             error @ SeriesError::NoGroup { .. } => {
                 Self::new(ErrorKind::Usage, error).reason("no-group")

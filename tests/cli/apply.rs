@@ -81,7 +81,7 @@ fn lays_once() {
     assert!(again.stdout().starts_with("Nothing to do: "), "{}", again.shown());
     assert!(again.stdout().contains("(2 files checked, 0 of them hashed)"), "{}", again.shown());
     assert_eq!(mtime(&project.tool.path("out/a.txt")), before);
-    project.tool.run(["verify", "--out", "out"]).assert_status(0);
+    project.tool.run(["verify", "out"]).assert_status(0);
 }
 
 fn rewrites_one_file() {
@@ -109,10 +109,10 @@ fn hand_edit() {
     let project = project(&[("first", "metal", A_TO_B)]);
     project.tool.run(APPLY).assert_status(0);
     fs::write(project.tool.path("out/a.txt"), "mine\n").expect("written");
-    let status = project.tool.run(["status", "--out", "out"]);
+    let status = project.tool.run(["status", "out"]);
     status.assert_status(1);
     assert!(status.stdout().contains("`a.txt` modified"), "{}", status.shown());
-    project.tool.run(["verify", "--out", "out"]).assert_status(1);
+    project.tool.run(["verify", "out"]).assert_status(1);
     let refused = project.tool.run(APPLY);
     refused.assert_status(1);
     assert!(refused.stderr().contains("`a.txt` modified"), "{}", refused.shown());

@@ -150,8 +150,9 @@ fn pin_faults() {
     let (file, line, run) = place(&project, 3);
     assert_eq!((file.as_str(), line), ("listing", Some(2)), "{}", run.shown());
     project.write("patches/listing", &listing.replace("a.txt", "b.txt"));
-    let (_, _, run) = place(&project, 3);
-    assert!(run.stderr().contains("hashes to tree"), "{}", run.shown());
+    let (file, line, run) = place(&project, 3);
+    assert_eq!((file.as_str(), line), ("listing", None), "{}", run.shown());
+    assert!(run.stderr().contains("listing: hashes to tree"), "{}", run.shown());
     project.write("patches/listing", &listing);
     project.tool.run(["pin", "--pin", "0123456"]).assert_status(2);
     project.tool.run(["pin"]).assert_status(0);

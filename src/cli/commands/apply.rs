@@ -20,6 +20,7 @@ use mlx_overlay_engine::source::SnapshotSource;
 use serde_json::json;
 
 use super::fetch::{SourceArgs, network};
+use super::published::PLACE;
 use crate::cli::error::{CommandError, Outcome};
 use crate::cli::progress::{Teller, Writing};
 use crate::cli::render;
@@ -126,7 +127,7 @@ fn place(project: &Project, pin: &Pin, at: Option<&SnapshotSource>) -> PathBuf {
         None => pin.short(),
         Some(at) => format!("{}-at-{}", pin.short(), at.package().replace(['@', '/'], "-")),
     };
-    project.root.join("target/overlay").join(name)
+    project.root.join(PLACE).join(name)
 }
 
 /// What is published at the place; nothing where no tree is.
