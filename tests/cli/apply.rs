@@ -79,7 +79,8 @@ fn lays_once() {
     let again = project.tool.run(APPLY);
     again.assert_status(0);
     assert!(again.stdout().starts_with("Nothing to do: "), "{}", again.shown());
-    assert!(again.stdout().contains("(2 files checked, 0 of them hashed)"), "{}", again.shown());
+    // A file written in the clock's tick of the stamp is hashed to be sure.
+    assert!(again.stdout().contains("(2 files checked, "), "{}", again.shown());
     assert_eq!(mtime(&project.tool.path("out/a.txt")), before);
     project.tool.run(["verify", "out"]).assert_status(0);
 }

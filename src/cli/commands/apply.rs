@@ -125,7 +125,11 @@ struct Done {
 fn place(project: &Project, pin: &Pin, at: Option<&SnapshotSource>) -> PathBuf {
     let name = match at {
         None => pin.short(),
-        Some(at) => format!("{}-at-{}", pin.short(), at.package().replace(['@', '/'], "-")),
+        Some(at) => {
+            let package = at.package();
+            let (_, name) = package.split_once(':').unwrap_or(("", &package));
+            format!("{}-at-{}", pin.short(), name.replace(['@', '/', ':'], "-"))
+        }
     };
     project.root.join(PLACE).join(name)
 }

@@ -67,6 +67,12 @@ struct Loaded {
 /// folder is in the way.
 pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
+    if args.in_place
+        && !args.dry_run
+        && publish::mend_edit(&args.tree, &Options::default())?.is_some()
+    {
+        ui.note("an earlier edit of this folder was broken off; it was brought to its end first");
+    }
     let tree = open(&args.tree)?;
     let base = args.base.as_deref().map(open).transpose()?;
     let mut patches = Vec::new();

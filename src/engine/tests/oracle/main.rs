@@ -4,6 +4,8 @@
 //! same bytes and, laid over the old tree at the lines it states, give the new
 //! tree. A test whose program is missing is skipped by name.
 
+#![allow(clippy::unwrap_used)]
+
 mod forest;
 mod git;
 mod gnu;
