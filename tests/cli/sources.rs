@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use overlay_tests_support::{Need, Suite};
 
-use crate::project::{KEPT_CACHE, Project, git, this_pin};
+use crate::project::{KEPT_CACHE, Project, this_pin};
 use crate::tool::{Run, Tool};
 
 pub fn add(suite: &mut Suite) {
