@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+mod drift;
 mod try_patch;
 
 use super::error::{CommandError, Outcome};
@@ -9,6 +10,7 @@ use super::ui::Ui;
 #[allow(missing_docs, reason = "a doc comment here would replace the help text of the arguments")]
 #[derive(Debug, clap::Subcommand)]
 pub enum Command {
+    Drift(drift::Args),
     Try(try_patch::Args),
 }
 
@@ -18,6 +20,7 @@ pub enum Command {
 /// What the command says.
 pub fn run(command: Command, ui: &mut Ui) -> Result<Outcome, CommandError> {
     match command {
+        Command::Drift(args) => drift::run(args, ui),
         Command::Try(args) => try_patch::run(args, ui),
     }
 }
