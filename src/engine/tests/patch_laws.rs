@@ -59,7 +59,7 @@ fn damaged() -> impl Strategy<Value = Vec<u8>> {
                 0 => bytes.insert(at, byte),
                 1 => bytes.truncate(at.max(1)),
                 _ if at < bytes.len() => {
-                    bytes[at] = *b"+- @\n\r\\\"".get(usize::from(byte % 8)).unwrap()
+                    bytes[at] = *b"+- @\n\r\\\"".get(usize::from(byte % 8)).expect("eight bytes")
                 }
                 _ => {}
             }
