@@ -157,7 +157,11 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
                 why: "its objects were taken out of the cache again".into(),
             }),
             Err(e @ GitError::WrongTree { .. }) => return Err(wrong(e)),
-            Err(e) => tried.push(Tried { source: address.into(), why: message(&e) }),
+            Err(e) => {
+                let (source, why) = (address.to_owned(), message(&e));
+                let why = why.strip_prefix(&format!("{source}: ")).unwrap_or(&why).to_owned();
+                tried.push(Tried { source, why });
+            }
         }
     }
 

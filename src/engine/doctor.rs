@@ -94,8 +94,8 @@ impl Machine {
     fn look(&self, thing: &Thing) -> Option<Finding> {
         let package = match self.packages {
             Packages::Apt => thing.apt.map(|p| format!("apt-get install -y {p}")),
-            // What the system itself brings has no package.
-            Packages::Brew => thing.brew.map(|p| format!("brew install {p}")),
+            // What the system itself brings has no command.
+            Packages::Brew => thing.mac.map(str::to_owned),
         }?;
         let found = match thing.mark {
             Mark::Program(names) => names.iter().find_map(|name| self.program(name)),
@@ -145,7 +145,8 @@ struct Thing {
     purpose: Purpose,
     mark: Mark,
     apt: Option<&'static str>,
-    brew: Option<&'static str>,
+    /// The whole command: not all of it is Homebrew's.
+    mac: Option<&'static str>,
 }
 
 enum Mark {
@@ -160,9 +161,9 @@ const fn thing(
     purpose: Purpose,
     mark: Mark,
     apt: Option<&'static str>,
-    brew: Option<&'static str>,
+    mac: Option<&'static str>,
 ) -> Thing {
-    Thing { name, purpose, mark, apt, brew }
+    Thing { name, purpose, mark, apt, mac }
 }
 
 const CLANG: &[&str] = &["clang++-16", "clang++-17", "clang++-18", "clang++-19", "clang++"];
@@ -171,32 +172,57 @@ const THINGS: &[Thing] = {
     use Mark::{Header, Program};
     use Purpose::{Build, Snapshots, Tests};
     &[
-        thing("cargo", Snapshots, Program(&["cargo"]), Some("cargo"), Some("rust")),
-        thing("python3", Snapshots, Program(&["python3"]), Some("python3"), Some("python")),
-        thing("cmake", Build, Program(&["cmake"]), Some("cmake"), Some("cmake")),
-        thing("ninja", Build, Program(&["ninja"]), Some("ninja-build"), Some("ninja")),
+        thing("cargo", Snapshots, Program(&["cargo"]), Some("cargo"), Some("brew install rust")),
+        thing(
+            "python3",
+            Snapshots,
+            Program(&["python3"]),
+            Some("python3"),
+            Some("brew install python"),
+        ),
+        thing("cmake", Build, Program(&["cmake"]), Some("cmake"), Some("brew install cmake")),
+        thing("ninja", Build, Program(&["ninja"]), Some("ninja-build"), Some("brew install ninja")),
         thing("a C++ compiler", Build, Program(&["c++", "g++", "clang++"]), Some("g++"), None),
+        thing("Xcode's tools", Build, Program(&["xcrun"]), None, Some("xcode-select --install")),
         thing("OpenBLAS", Build, Header("cblas.h"), Some("libopenblas-dev"), None),
         thing("LAPACKE", Build, Header("lapacke.h"), Some("liblapacke-dev"), None),
-        thing("fmt", Build, Header("fmt/format.h"), Some("libfmt-dev"), Some("fmt")),
+        thing("fmt", Build, Header("fmt/format.h"), Some("libfmt-dev"), Some("brew install fmt")),
         thing(
             "nlohmann-json",
             Build,
             Header("nlohmann/json.hpp"),
             Some("nlohmann-json3-dev"),
-            Some("nlohmann-json"),
+            Some("brew install nlohmann-json"),
         ),
-        thing("ccache", Build, Program(&["ccache", "sccache"]), Some("ccache"), Some("ccache")),
-        thing("git", Tests, Program(&["git"]), Some("git"), Some("git")),
-        thing("clang", Tests, Program(CLANG), Some("clang-16"), Some("llvm")),
+        thing(
+            "ccache",
+            Build,
+            Program(&["ccache", "sccache"]),
+            Some("ccache"),
+            Some("brew install ccache"),
+        ),
+        thing("git", Tests, Program(&["git"]), Some("git"), Some("brew install git")),
+        thing(
+            "clang",
+            Tests,
+            Program(CLANG),
+            Some("clang-16 libclang-rt-16-dev"),
+            Some("brew install llvm"),
+        ),
         thing(
             "llvm-dis",
             Tests,
             Program(&["llvm-dis-19", "llvm-dis"]),
             Some("llvm-19"),
-            Some("llvm"),
+            Some("brew install llvm"),
         ),
-        thing("llc", Tests, Program(&["llc-19", "llc"]), Some("llvm-19"), Some("llvm")),
+        thing(
+            "llc",
+            Tests,
+            Program(&["llc-19", "llc"]),
+            Some("llvm-19"),
+            Some("brew install llvm"),
+        ),
         thing("the blocks runtime", Tests, Header("Block.h"), Some("libblocksruntime-dev"), None),
     ]
 };
@@ -228,7 +254,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let findings = machine(dir.path(), Packages::Brew).examine();
         assert!(findings.iter().all(|f| f.name != "OpenBLAS" && f.mend.is_some()));
-        assert!(findings.iter().any(|f| f.mend.as_deref() == Some("brew install ninja")));
+        let mends = |command| findings.iter().any(|f| f.mend.as_deref() == Some(command));
+        assert!(mends("brew install ninja") && mends("xcode-select --install"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
-use git2::{AutotagOption, Direction, FetchOptions, RemoteCallbacks, Repository};
+use git2::{AutotagOption, Direction, ErrorCode, FetchOptions, RemoteCallbacks, Repository};
 
 use super::store::{Store, mark};
 use super::{GitError, http, to_oid};
@@ -144,6 +144,8 @@ impl Store {
         let failed = |source| GitError::Open { path: self.path().to_path_buf(), source };
         let repository = match Repository::open_bare(self.path()) {
             Ok(repository) => repository,
+            // It is another user's: not ours to make anew.
+            Err(e) if e.code() == ErrorCode::Owner => return Err(failed(e)),
             Err(_) => {
                 // Not there, or not whole: a cache may be made anew.
                 self.remove()?;
