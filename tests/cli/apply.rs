@@ -102,7 +102,11 @@ fn conflict_writes_nothing() {
     let project = project(&[("good", "metal", A_TO_B), ("bad", "metal", &broken)]);
     let run = project.tool.run(APPLY);
     run.assert_status(1);
-    assert!(run.stdout().contains("1 of 2 entries, 2 hunks: not all hold."), "{}", run.shown());
+    assert!(
+        run.stdout().contains("1 of 2 entries, 2 hunks, 0 of 0 contracts: not all hold."),
+        "{}",
+        run.shown()
+    );
     assert!(!project.tool.path("out").exists(), "nothing is written unless all holds");
 }
 
@@ -173,6 +177,10 @@ fn this_series(tool: &Tool, run: &Run) {
     for hunk in entries.iter().flat_map(|e| e["hunks"].as_array().expect("a list")) {
         assert_eq!(hunk["class"], "exact", "{hunk:#}");
     }
+    for contract in json["contracts"].as_array().expect("a list") {
+        assert_eq!(contract["status"], "held", "{contract:#}");
+    }
+    assert!(json["contracts"].as_array().is_some_and(|c| c.len() > 20), "the series has contracts");
     assert_eq!(json["partial"]["of"], 933);
     assert!(json["partial"]["have"].as_u64().is_some_and(|n| n >= 870), "{}", json["partial"]);
     let tree = tool.path("target/overlay/9a795735");

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use mlx_overlay_engine::acquire::{Acquired, PinTree};
 use mlx_overlay_engine::apply::Ground;
 use mlx_overlay_engine::cache::Cache;
+use mlx_overlay_engine::contract::Verdict;
+use mlx_overlay_engine::drift;
 use mlx_overlay_engine::git::Store;
 use mlx_overlay_engine::identity;
 use mlx_overlay_engine::lay::{EntryReport, lay};
@@ -95,10 +97,23 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
         None => Ground::mapped(&acquired.tree, &acquired.tree),
     };
     let reports = lay(&series, &args.groups, &mut ground)?;
-    let holds = reports.iter().all(EntryReport::holds);
+    let contracts = match (&released, &args.at) {
+        (Some(tree), Some(at)) => {
+            drift::contracts(&series, &reports, &acquired.tree, tree, &at.to_string())?
+        }
+        _ => {
+            let (pin_tree, id) = (&acquired.tree, pin.commit.to_string());
+            drift::contracts(&series, &reports, pin_tree, pin_tree, &id)?
+        }
+    };
+    // On a trial tree a contract that does not hold is what the trial is to
+    // find out; at its own pin the series is wrong.
+    let kept = args.at.is_some() || contracts.iter().all(|c| c.status.holds());
+    let holds = kept && reports.iter().all(EntryReport::holds);
+    let laid = Laid { reports, contracts };
     let identity = identify(&args, pin, &entries, &acquired, released.as_ref())?;
     if !holds {
-        print(ui, pin, &acquired, &identity, &reports, None);
+        print(ui, pin, &acquired, &identity, &laid, None);
         return Ok(Outcome::NeedsPerson);
     }
     let force = if args.force { Force::Overwrite } else { Force::Refuse };
@@ -111,8 +126,14 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
         publish::publish(&place, &ground.target, &identity, &options)?.plan
     };
     let done = Done { place, plan, dry_run: args.dry_run };
-    print(ui, pin, &acquired, &identity, &reports, Some(&done));
+    print(ui, pin, &acquired, &identity, &laid, Some(&done));
     Ok(Outcome::Done)
+}
+
+/// The series on the tree: what landed, and whether what it leans on holds.
+struct Laid {
+    reports: Vec<EntryReport>,
+    contracts: Vec<Verdict>,
 }
 
 /// What was written, or would be.
@@ -227,9 +248,10 @@ fn print(
     pin: &Pin,
     acquired: &Acquired,
     identity: &Identity,
-    reports: &[EntryReport],
+    laid: &Laid,
     done: Option<&Done>,
 ) {
+    let Laid { reports, contracts } = laid;
     if ui.format() == Format::Json {
         ui.json(
             "apply",
@@ -238,7 +260,7 @@ fn print(
                 "pin": pin.commit, "holds": done.is_some(),
                 "source": acquired.source, "tried": acquired.tried,
                 "partial": identity.partial, "trial": identity.trial, "groups": identity.groups,
-                "patches": reports,
+                "patches": reports, "contracts": contracts,
                 "place": done.map(|d| &d.place), "action": done.map(|d| d.plan.action),
                 "dry_run": done.map(|d| d.dry_run), "plan": done.map(|d| &d.plan),
             }),
@@ -251,13 +273,20 @@ fn print(
     }
     ui.line(format!("{} {}", paint(BOLD, "from"), acquired.source.describe()));
     reports.iter().for_each(|r| render::entry(ui, r));
+    let broken: Vec<&Verdict> = contracts.iter().filter(|c| !c.status.holds()).collect();
+    for verdict in &broken {
+        let status = paint(WARN, format!("{:<12}", verdict.status.as_str()));
+        ui.line(format!("  {status} {} {}: {}", verdict.kind.as_str(), verdict.name, verdict.what));
+    }
     let hunks: Vec<_> = reports.iter().flat_map(|r| &r.patch.hunks).collect();
     let held = reports.iter().filter(|r| r.holds()).count();
     let counts = format!(
-        "{} of {}, {}",
+        "{} of {}, {}, {} of {}",
         held,
         render::entries(reports.len()),
-        render::count(hunks.len(), "hunk")
+        render::count(hunks.len(), "hunk"),
+        contracts.len() - broken.len(),
+        render::count(contracts.len(), "contract")
     );
     let Some(Done { place, plan, dry_run }) = done else {
         ui.line(format!("{counts}: not all hold. Nothing was written."));
