@@ -15,6 +15,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("apply/lays-and-then-has-nothing-to-do", with_git(), lays_once);
     suite.test_needing("apply/a-changed-patch-rewrites-one-file", with_git(), rewrites_one_file);
     suite.test_needing("apply/a-conflict-writes-nothing", with_git(), conflict_writes_nothing);
+    suite.test_needing("apply/an-undeclared-removal-stops", with_git(), undeclared_removal);
     suite.test_needing("apply/a-hand-edit-stays-without-force", with_git(), hand_edit);
     suite.test_needing("apply/groups-are-laid-alone", with_git(), groups);
     suite.test_needing("apply/dry-run-writes-nothing", with_git(), dry_run);
@@ -43,6 +44,20 @@ fn entry(name: &str, group: &str) -> String {
     )
 }
 
+/// Declares the lines that a patch of `a.txt` takes away.
+fn note(entry: &str, patch: &str) -> String {
+    let removed = patch.lines().filter(|l| l.starts_with('-') && !l.starts_with("---"));
+    let removes: Vec<String> = removed.map(|l| format!("{:?}", &l[1..])).collect();
+    if removes.is_empty() {
+        return String::new();
+    }
+    let removes = removes.join(", ");
+    format!(
+        "[[note]]\nentry = \"{entry}\"\nfile = \"a.txt\"\nremoves = [{removes}]\n\
+         reason = \"for the test\"\n\n"
+    )
+}
+
 /// A project whose series holds these patches: name, group, text.
 fn project(patches: &[(&str, &str, &str)]) -> Project {
     let project = Project::new();
@@ -50,6 +65,7 @@ fn project(patches: &[(&str, &str, &str)]) -> Project {
     let mut series = "schema = 1\n\n".to_string();
     for (name, group, text) in patches {
         series.push_str(&entry(name, group));
+        series.push_str(&note(name, text));
         project.write(&format!("{folder}/{name}.patch"), text);
     }
     project.write(&format!("{folder}/series.toml"), &series);
@@ -103,11 +119,22 @@ fn conflict_writes_nothing() {
     let run = project.tool.run(APPLY);
     run.assert_status(1);
     assert!(
-        run.stdout().contains("1 of 2 entries, 2 hunks, 0 of 0 contracts: not all hold."),
+        run.stdout().contains("1 of 2 entries, 2 hunks, 2 of 2 contracts: not all hold."),
         "{}",
         run.shown()
     );
     assert!(!project.tool.path("out").exists(), "nothing is written unless all holds");
+}
+
+/// A `-` line that no note declares may be an upstream fix undone.
+fn undeclared_removal() {
+    let project = project(&[("first", "metal", A_TO_B)]);
+    let series = format!("patches/{}/series.toml", &project.commit[..8]);
+    project.write(&series, &format!("schema = 1\n\n{}", entry("first", "metal")));
+    let run = project.tool.run(APPLY);
+    run.assert_status(1);
+    assert!(run.stdout().contains("1 removed line(s) that no note declares"), "{}", run.shown());
+    assert!(!project.tool.path("out").exists());
 }
 
 fn hand_edit() {
