@@ -2,8 +2,11 @@
 //! what landed where. Nothing is written; the caller publishes the snapshot's
 //! edits, or drops them where the report does not hold.
 
+mod moves;
+
 use std::sync::Arc;
 
+use self::moves::Moves;
 use crate::locate::{Edit, Place, Placed, Text, Unplaced, place_alone, place_mapped};
 use crate::merge::lines;
 use crate::moved::find_moved;
@@ -63,10 +66,13 @@ impl<'t> Ground<'t> {
         let exists = |path: &TreePath| self.has(path);
         let prefixes = names::prefixes(patch, &exists);
         let mut report = PatchReport { name: name.to_string(), files: vec![], hunks: vec![] };
-        for file in &patch.files {
-            let judged = self.apply_file(file, strip, prefixes)?;
-            report.files.push(judged.file);
-            report.hunks.extend(judged.hunks);
+        for commit in patch.commits() {
+            let mut moves = Moves::of(commit, strip, prefixes, self);
+            for file in commit {
+                let judged = self.apply_file(file, strip, prefixes, &mut moves)?;
+                report.files.push(judged.file);
+                report.hunks.extend(judged.hunks);
+            }
         }
         Ok(report)
     }
@@ -81,10 +87,14 @@ impl<'t> Ground<'t> {
         let mut own = Ground { target: base, base: None };
         let exists = |path: &TreePath| own.target.mode(path).is_some();
         let prefixes = names::prefixes(patch, &exists);
-        for file in &patch.files {
-            let names = names::resolve(file, strip, prefixes, &|path| own.has(path))?;
-            let edits = own.judge(file, &names, Text::Base)?.edits;
-            edit(&mut own.target, edits);
+        for commit in patch.commits() {
+            let mut moves = Moves::of(commit, strip, prefixes, &own);
+            for file in commit {
+                let names = names::resolve(file, strip, prefixes, &|path| own.has(path))?;
+                let judged = own.judge_among(&moves, file, &names, Text::Base)?;
+                moves.see(names.operation, &judged.edits);
+                edit(&mut own.target, judged.edits);
+            }
         }
         self.base = Some(own.target);
         Ok(())
@@ -100,21 +110,41 @@ impl<'t> Ground<'t> {
         patch: &FilePatch,
         strip: usize,
         prefixes: Prefixes,
+        moves: &mut Moves<'t>,
     ) -> Result<Judged, ApplyError> {
         let names = names::resolve(patch, strip, prefixes, &|path| self.has(path))?;
         for path in names.old.iter().chain(&names.new) {
             names::check_no_link_above(&self.target, path)?;
         }
-        let mut judged = self.judge(patch, &names, Text::Unknown)?;
+        let mut judged = self.judge_among(moves, patch, &names, Text::Unknown)?;
         for (path, file) in judged.edits.iter().filter_map(|(p, f)| Some((p, f.as_ref()?))) {
             names::check_link_target(path, file)?;
         }
         if let Some(base) = &mut self.base {
             let own = Ground { target: base.clone(), base: None };
-            edit(base, own.judge(patch, &names, Text::Base)?.edits);
+            edit(base, own.judge_among(&moves.of_base(), patch, &names, Text::Base)?.edits);
         }
+        moves.see(names.operation, &judged.edits);
         edit(&mut self.target, std::mem::take(&mut judged.edits));
         Ok(judged)
+    }
+
+    /// As [`Ground::judge`], for a file patch of a commit that moves files.
+    fn judge_among(
+        &self,
+        moves: &Moves<'t>,
+        patch: &FilePatch,
+        names: &Names,
+        known: Text,
+    ) -> Result<Judged, ApplyError> {
+        match moves.ground_of(patch, names, self)? {
+            Some(ground) => {
+                let mut judged = ground.judge(patch, names, known)?;
+                judged.edits.retain(|(path, file)| file.is_some() || !moves.written.contains(path));
+                Ok(judged)
+            }
+            None => self.judge(patch, names, known),
+        }
     }
 
     /// What the file patch does to the target, decided and not yet done.
@@ -210,7 +240,8 @@ impl<'t> Ground<'t> {
         if file.mode == Mode::Submodule {
             return Ok(judged.none(HunkClass::Conflict, "it is a submodule", patch));
         }
-        if file.mode == Mode::Symlink && patch.new_mode != Some(Mode::Symlink) {
+        let moved_whole = renamed && no_change(patch);
+        if file.mode == Mode::Symlink && patch.new_mode != Some(Mode::Symlink) && !moved_whole {
             let why = "it is a symbolic link here, and the patch is made for a file";
             return Ok(judged.none(HunkClass::Conflict, why, patch));
         }

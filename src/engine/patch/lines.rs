@@ -41,7 +41,7 @@ impl<'a> Lines<'a> {
     pub(super) fn take(&mut self) -> Option<&'a [u8]> {
         let line = self.peek()?;
         self.at += line.len();
-        self.line += 1;
+        self.line += usize::from(line.ends_with(b"\n"));
         Some(line)
     }
 

@@ -182,6 +182,15 @@ pub enum LineKind {
     Added,
 }
 
+impl FilePatch {
+    fn begins_commit(&self) -> bool {
+        self.prose.split(|b| *b == b'\n').any(|line| {
+            let id = line.strip_prefix(b"From ").or_else(|| line.strip_prefix(b"commit "));
+            id.is_some_and(|id| id.len() >= 40 && id[..40].iter().all(u8::is_ascii_hexdigit))
+        })
+    }
+}
+
 impl Hunk {
     /// The lines of the preimage: what the file must hold.
     pub fn preimage(&self) -> impl Iterator<Item = &[u8]> {
@@ -195,6 +204,13 @@ impl Hunk {
 }
 
 impl Patch {
+    /// The file patches, commit by commit: a mail or a `commit` line (`git log
+    /// -p`) before a file patch begins another. The moves of one commit all
+    /// speak of the tree before it.
+    pub fn commits(&self) -> impl Iterator<Item = &[FilePatch]> {
+        self.files.chunk_by(|_, next| !next.begins_commit())
+    }
+
     /// Refuses a patch that changes nothing. An empty file is a patch of its
     /// own in a quilt series; given alone it is a mistake.
     ///

@@ -1,6 +1,8 @@
 //! Laws of the parser: what is parsed prints back, no input makes it panic,
 //! and refusals point into the text.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use mlx_overlay_engine::patch::names::{self, Prefixes};
 use mlx_overlay_engine::patch::{Body, LineKind, parse, quilt};
 use proptest::collection::vec;

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use mlx_overlay_engine::apply::Ground;
 use mlx_overlay_engine::patch::{Body, Patch, Reason};
-use mlx_overlay_engine::snapshot::Mode;
+use mlx_overlay_engine::snapshot::{File, MemoryTree, Mode};
 
 use crate::forest::{self, Dice, Forest, Kinds};
 use crate::lay::{lay, read};
@@ -123,12 +124,39 @@ pub fn diffs(variant: &Variant) {
         let silent = silent_binaries(&patch);
         match lay(&patch, variant.strip, from) {
             Ok(_) if silent > 0 => panic!("seed {seed}: laid {silent} changes without data"),
-            Ok(laid) => assert!(laid == *to, "seed {seed}: {}", differences(&laid, to)),
+            Ok(laid) => {
+                assert!(laid == *to, "seed {seed}: {}", differences(&laid, to));
+                let applied = apply(&patch, variant.strip, from);
+                assert!(applied == *to, "seed {seed}: {}", differences(&applied, to));
+            }
             Err(e) if silent > 0 => assert_eq!(e.reason, Reason::Binary, "seed {seed}"),
             Err(e) => panic!("seed {seed}: {e}\n{}", String::from_utf8_lossy(&text)),
         }
     }
     assert!(with_change > 40, "{with_change} file patches prove little");
+}
+
+/// The tree after the engine applied the patch: all of it must hold, and none
+/// of it be inferred.
+fn apply(patch: &Patch, strip: usize, from: &Forest) -> Forest {
+    let file = |(path, (mode, bytes)): (&String, &(Mode, Vec<u8>))| {
+        (path.parse().expect("a path"), File::new(*mode, bytes.as_slice()))
+    };
+    let tree = MemoryTree(from.iter().map(file).collect());
+    let mut ground = Ground::alone(&tree);
+    let report = ground.apply("the diff", patch, strip).unwrap_or_else(|e| panic!("{e}"));
+    let odd = report.hunks.iter().filter(|h| !h.class.holds() || h.inferred);
+    let odd: Vec<_> = odd.map(|h| format!("{h:#?}")).collect();
+    let files: Vec<_> = report.files.iter().filter(|f| !f.class.holds()).collect();
+    assert!(odd.is_empty() && files.is_empty(), "{files:#?}\n{}", odd.join("\n"));
+    let mut new = from.clone();
+    for (path, file) in ground.target.edits() {
+        match file {
+            Some(file) => new.insert(path.to_string(), (file.mode, file.bytes.to_vec())),
+            None => new.remove(path.as_str()),
+        };
+    }
+    new
 }
 
 fn silent_binaries(patch: &Patch) -> usize {
@@ -212,6 +240,8 @@ pub fn mailboxes() {
         let range = format!("-{}", steps.len());
         let text = git(root.path(), &["format-patch", "--stdout", "--binary", "--no-base", &range]);
         let whole = read(&text);
+        let applied = apply(&whole, 1, &base);
+        assert!(applied == forest, "seed {seed}: {}", differences(&applied, &forest));
         let mut at = base;
         let mut files = 0;
         for (mail, step) in mails(&text).iter().zip(&steps) {

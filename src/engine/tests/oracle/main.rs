@@ -4,7 +4,7 @@
 //! same bytes and, laid over the old tree at the lines it states, give the new
 //! tree. A test whose program is missing is skipped by name.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod forest;
 mod git;
