@@ -1,0 +1,4 @@
+// What metal-cpp asks of IOSurface: the name of a type.
+#pragma once
+
+typedef struct __IOSurface* IOSurfaceRef;
