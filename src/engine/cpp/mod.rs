@@ -13,32 +13,32 @@ pub mod preprocess;
 pub use function::{FindError, Function, find};
 pub use lex::{Kind, Token, lex, lex_line};
 
-/// The meaning-bearing tokens of a text: what is left when comments and white
-/// space are dropped, preprocessor lines kept as the tokens they hold.
-///
-/// Two texts with equal meaning tokens differ in layout and comments alone.
+/// The meaning-bearing tokens of a text, each with the place it has there:
+/// what is left when comments and white space are dropped, preprocessor lines
+/// kept as the tokens they hold and a line break (`"\n"`) after them, which
+/// keeps `#define A` and a following `(x)` apart.
 #[must_use]
-pub fn meaning(text: &[u8]) -> Vec<&[u8]> {
+pub fn meaning_at(text: &[u8]) -> Vec<(usize, &[u8])> {
+    let bears = |t: &&Token| !matches!(t.kind, Kind::Space | Kind::Comment);
     let mut out = Vec::new();
-    for token in lex(text) {
-        match token.kind {
-            Kind::Space | Kind::Comment => {}
-            Kind::Directive => {
-                // The line break that ends a directive means something: it
-                // keeps `#define A` and a following `(x)` apart.
-                let line = token.of(text);
-                out.extend(
-                    lex_line(line)
-                        .iter()
-                        .filter(|t| !matches!(t.kind, Kind::Space | Kind::Comment))
-                        .map(|t| t.of(line)),
-                );
-                out.push(b"\n");
-            }
-            _ => out.push(token.of(text)),
+    for token in lex(text).iter().filter(bears) {
+        if token.kind == Kind::Directive {
+            let line = token.of(text);
+            let inside = lex_line(line);
+            out.extend(inside.iter().filter(bears).map(|t| (token.start + t.start, t.of(line))));
+            out.push((token.end, b"\n"));
+        } else {
+            out.push((token.start, token.of(text)));
         }
     }
     out
+}
+
+/// The meaning-bearing tokens of a text alone. Two texts with equal ones differ
+/// in layout and comments at most.
+#[must_use]
+pub fn meaning(text: &[u8]) -> Vec<&[u8]> {
+    meaning_at(text).into_iter().map(|(_, word)| word).collect()
 }
 
 /// The 1-based line on which the byte at `offset` stands.

@@ -1,0 +1,174 @@
+//! Contracts against two trees.
+
+use super::kernel::{can_spell, kernels, spelled_out};
+use super::{Cite, ContractKind, Contracts, Kernel, Status, Verdict, Watch, cite, watch};
+use crate::cpp;
+use crate::moved::find_moved;
+use crate::snapshot::{File, ReadError, Tree, TreePath};
+
+/// What became of the watches, kernels and citations between `pin` and
+/// `target`; `id` names the target as an acknowledgement does. With the pin as
+/// the target it says whether the contracts hold where they were written.
+///
+/// # Errors
+/// A file is there and cannot be read.
+pub fn check(
+    contracts: &Contracts,
+    pin: &dyn Tree,
+    target: &dyn Tree,
+    id: &str,
+) -> Result<Vec<Verdict>, ReadError> {
+    let trees = Trees { pin, target };
+    let mut verdicts = Vec::new();
+    for watch in &contracts.watch {
+        verdicts.push(trees.watch(watch)?.accepted(&watch.acknowledged, id));
+    }
+    for kernel in &contracts.kernel {
+        verdicts.push(trees.kernel(kernel)?.accepted(&kernel.acknowledged, id));
+    }
+    for cite in &contracts.cite {
+        verdicts.push(trees.cite(cite)?.accepted(&cite.acknowledged, id));
+    }
+    Ok(verdicts)
+}
+
+struct Trees<'t> {
+    pin: &'t dyn Tree,
+    target: &'t dyn Tree,
+}
+
+/// A file at both ends, renames followed; or why not.
+type Ends = Result<(File, File, TreePath), String>;
+
+impl Trees<'_> {
+    fn ends(&self, path: &TreePath) -> Result<Ends, ReadError> {
+        let Some(then) = self.pin.file(path)? else {
+            return Ok(Err(format!("at the pin, there is no `{path}`")));
+        };
+        if let Some(now) = self.target.file(path)? {
+            return Ok(Ok((then, now, path.clone())));
+        }
+        let Some(moved) = find_moved(path, &then, self.pin, self.target)? else {
+            return Ok(Err(format!("`{path}` is gone")));
+        };
+        let now = self.target.file(&moved)?;
+        Ok(now.map(|now| (then, now, moved)).ok_or_else(|| format!("`{path}` is gone")))
+    }
+
+    fn watch(&self, watch: &Watch) -> Result<Verdict, ReadError> {
+        Ok(match self.ends(&watch.file)? {
+            Ok((then, now, path)) => {
+                let mut verdict = watch::compare(watch, &then.bytes, &now.bytes);
+                if path != watch.file {
+                    verdict.what.push_str(&format!("; the file is `{path}` now"));
+                }
+                verdict
+            }
+            Err(why) => Verdict::new(ContractKind::Watch, watch.title(), Status::Broken, why),
+        })
+    }
+
+    fn cite(&self, cite: &Cite) -> Result<Verdict, ReadError> {
+        Ok(match self.ends(&cite.at.file)? {
+            Ok((then, now, path)) => cite::follow(cite, &then.bytes, &now.bytes, &path),
+            Err(why) => Verdict::new(ContractKind::Cite, cite.at.to_string(), Status::Broken, why),
+        })
+    }
+
+    fn kernel(&self, kernel: &Kernel) -> Result<Verdict, ReadError> {
+        let verdict = |status, what: String| {
+            Verdict::new(ContractKind::Kernel, kernel.name.clone(), status, what)
+        };
+        let names = match spelled_out(&kernel.name) {
+            Ok(names) => names,
+            Err(why) => return Ok(verdict(Status::Broken, why)),
+        };
+        if self.target.mode(&kernel.file).is_none() && self.pin.mode(&kernel.file).is_none() {
+            let what = format!("there is no `{}`", kernel.file);
+            return Ok(verdict(Status::Broken, what));
+        }
+        let mut missing = names.clone();
+        let mut elsewhere: Option<TreePath> = None;
+        let mut nearest: Option<String> = None;
+        for file in self.metal_files(&kernel.file) {
+            if self.target.mode(&file).is_none() {
+                continue;
+            }
+            let found = match kernels(self.target, &file) {
+                Ok(found) => found,
+                Err(e) if file == kernel.file => {
+                    return Ok(verdict(Status::Broken, format!("cannot tell: {e}")));
+                }
+                Err(_) => continue,
+            };
+            let before = missing.len();
+            missing.retain(|n| !found.names.contains(n));
+            if before > missing.len() && file != kernel.file {
+                elsewhere = Some(file.clone());
+            }
+            if missing.is_empty() {
+                break;
+            }
+            let quoted = found.sources.absent.iter().find(|a| a.starts_with('"'));
+            if let (Some(absent), true) = (quoted, file == kernel.file) {
+                let what = format!("cannot tell: this tree has no {absent}, which it includes");
+                return Ok(verdict(Status::Broken, what));
+            }
+            let close = found.names.iter().max_by_key(|n| common(n, &missing[0]));
+            if let Some(close) = close.filter(|n| common(n, &missing[0]) * 2 > missing[0].len()) {
+                let better = |n: &String| common(n, &missing[0]) < common(close, &missing[0]);
+                if nearest.as_ref().is_none_or(better) {
+                    nearest = Some(close.clone());
+                }
+            }
+        }
+        if let Some(first) = missing.first() {
+            let hint = nearest.map(|n| format!("; the nearest is `{n}`")).unwrap_or_default();
+            let what = format!(
+                "{} of {} names are not instantiated, first `{first}`{hint}",
+                missing.len(),
+                names.len()
+            );
+            return Ok(verdict(Status::Broken, what));
+        }
+        if let Some(why) = self.unspelled(kernel, &names)? {
+            return Ok(verdict(Status::Broken, why));
+        }
+        let mut what = format!("{} name(s) instantiated", names.len());
+        if let Some(file) = elsewhere {
+            what.push_str(&format!(", some in `{file}` now"));
+        }
+        Ok(verdict(Status::Held, what))
+    }
+
+    /// The file itself first, then every other that may have taken its kernels.
+    fn metal_files(&self, first: &TreePath) -> Vec<TreePath> {
+        let mut files = vec![first.clone()];
+        let others = self.target.paths();
+        files.extend(others.into_iter().filter(|p| p.as_str().ends_with(".metal") && p != first));
+        files
+    }
+
+    /// Why the host code cannot ask for one of the names any more.
+    fn unspelled(&self, kernel: &Kernel, names: &[String]) -> Result<Option<String>, ReadError> {
+        let Some(host) = &kernel.host else { return Ok(None) };
+        let (now, path) = match self.ends(&host.file)? {
+            Ok((_, now, path)) => (now, path),
+            Err(why) => return Ok(Some(format!("the host code: {why}"))),
+        };
+        Ok(match cpp::find(&now.bytes, &host.function) {
+            Err(e) => Some(format!("the host code, `{path}`: {e}")),
+            Ok(found) => {
+                let text = &now.bytes[found.span];
+                names.iter().find(|n| !can_spell(text, n)).map(|n| {
+                    format!("`{}` of `{path}` does not spell `{n}` any more", host.function)
+                })
+            }
+        })
+    }
+}
+
+/// How many bytes two names begin with in common.
+fn common(a: &str, b: &str) -> usize {
+    a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
+}

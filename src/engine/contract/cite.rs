@@ -1,0 +1,114 @@
+//! Citations: which symbol a `file:line` stood for, and where it went.
+
+use super::{Cite, ContractKind, Place, Status, Verdict};
+use crate::cpp::{self, Function, Kind, function, lex};
+use crate::merge::{LineMap, lines};
+use crate::snapshot::TreePath;
+
+/// Checks the citation at the pin, and follows it to the target.
+pub(super) fn follow(cite: &Cite, pin: &[u8], target: &[u8], file: &TreePath) -> Verdict {
+    let verdict =
+        |status, what: String| Verdict::new(ContractKind::Cite, cite.at.to_string(), status, what);
+    let symbol = &cite.symbol;
+    let (old, new) = (lines(pin), lines(target));
+    if cite.at.last > old.len() {
+        let what = format!("at the pin, the file has {} lines", old.len());
+        return verdict(Status::Broken, what);
+    }
+    let functions = function::find_all(pin, symbol);
+    let inside = |f: &&Function| f.lines.0 <= cite.at.first && cite.at.last <= f.lines.1;
+    let is_function = functions.iter().any(|f| inside(&f));
+    if !is_function && !names(old[cite.at.first - 1], symbol) {
+        let what = match functions.first() {
+            Some(f) => format!("at the pin, `{symbol}` is at {}-{}", f.lines.0, f.lines.1),
+            None => format!("at the pin, `{symbol}` is not on this line"),
+        };
+        return verdict(Status::Broken, what);
+    }
+    let map = LineMap::new(&old, &new);
+    let mapped = map.line(cite.at.first - 1).zip(map.line(cite.at.last - 1)).map(|(a, b)| Place {
+        file: file.clone(),
+        first: a + 1,
+        last: b + 1,
+    });
+    let now = function::find_all(target, symbol);
+    let fits = |p: &Place| {
+        if is_function {
+            now.iter().any(|f| f.lines.0 <= p.first && p.last <= f.lines.1)
+        } else {
+            names(new[p.first - 1], symbol)
+        }
+    };
+    match mapped.filter(|p| p.first <= p.last && fits(p)) {
+        Some(place) if place == cite.at => verdict(Status::Held, format!("`{symbol}`")).at(place),
+        Some(place) => {
+            let what = format!("`{symbol}` is at {place} now");
+            let mut verdict = verdict(Status::Held, what);
+            verdict.moved_to = Some(place.to_string());
+            verdict.at(place)
+        }
+        None => lost(cite, &now, target, file, is_function, verdict),
+    }
+}
+
+impl Verdict {
+    fn at(mut self, place: Place) -> Self {
+        self.place = Some(format!("{}:{}", place.file, place.first));
+        self
+    }
+}
+
+/// The cited lines themselves are gone or elsewhere: is the symbol still there?
+fn lost(
+    cite: &Cite,
+    now: &[Function],
+    target: &[u8],
+    file: &TreePath,
+    is_function: bool,
+    verdict: impl Fn(Status, String) -> Verdict,
+) -> Verdict {
+    let symbol = &cite.symbol;
+    let at = |line: usize| Place { file: file.clone(), first: line, last: line };
+    match now {
+        [one] if is_function => {
+            let what = format!(
+                "the cited lines changed; `{symbol}` is at {}:{}-{}",
+                file, one.lines.0, one.lines.1
+            );
+            verdict(Status::Changed, what).at(at(one.lines.0))
+        }
+        [] if is_function => verdict(Status::Broken, format!("`{symbol}` is gone")),
+        _ => {
+            let found: Vec<usize> = lines(target)
+                .iter()
+                .enumerate()
+                .filter(|(_, l)| names(l, symbol))
+                .map(|(i, _)| i + 1)
+                .collect();
+            match found[..] {
+                [] => verdict(Status::Broken, format!("`{symbol}` is gone")),
+                [line] => {
+                    let what = format!("the cited line changed; `{symbol}` is on line {line}");
+                    verdict(Status::Changed, what).at(at(line))
+                }
+                _ => {
+                    let what = format!("the cited line is gone; `{symbol}` is on lines {found:?}");
+                    verdict(Status::Broken, what)
+                }
+            }
+        }
+    }
+}
+
+/// Whether the line holds the name as a token, a directive's words included.
+fn names(line: &[u8], symbol: &str) -> bool {
+    let symbol = symbol.rsplit("::").next().unwrap_or(symbol).as_bytes();
+    let direct = |text: &[u8]| {
+        cpp::lex_line(text).iter().any(|t| t.kind == Kind::Identifier && t.of(text) == symbol)
+    };
+    lex(line).iter().any(|t| match t.kind {
+        Kind::Identifier => t.of(line) == symbol,
+        Kind::Directive => direct(t.of(line)),
+        _ => false,
+    })
+}

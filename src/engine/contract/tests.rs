@@ -1,0 +1,269 @@
+use super::*;
+use crate::patch::parse;
+use crate::snapshot::{File, MemoryTree, Mode};
+
+const HEADER: &str = "\
+// Copyright
+template <typename T>
+METAL_FUNC void qmv_impl(device T* y, int n) {
+  T sum = 0;
+  for (int i = 0; i < n; i++) {
+    sum += y[i]; // accumulate
+  }
+  bool fast = n % 8 == 0 && n > 4;
+  y[0] = sum;
+}
+
+#define SIMD_SIZE 32
+template <typename T, int bits>
+[[kernel]] void qmv(device T* y [[buffer(0)]]) { qmv_impl(y, bits); }
+";
+
+const METAL: &str = "\
+#include \"q.h\"
+#define instantiate_kernel(name, func, ...) \\
+  template [[host_name(name)]] [[kernel]] decltype(func<__VA_ARGS__>) func<__VA_ARGS__>;
+#define one(name, type, bits) instantiate_kernel(#name \"_\" #type \"_b_\" #bits, name, type, bits)
+one(qmv, float, 4) one(qmv, float16_t, 4)
+";
+
+const HOST: &str = "\
+void dispatch(bool wide) {
+  concatenate(name, \"qmv_\", type, \"_b_\", bits);
+}
+";
+
+fn tree(header: &str, metal: &str, host: &str) -> MemoryTree {
+    let file = |name: &str, text: &str| {
+        let path = TreePath::new(name).expect("a plain path");
+        (path, File::new(Mode::Regular, text.as_bytes()))
+    };
+    MemoryTree([file("q.h", header), file("q.metal", metal), file("q.cpp", host)].into())
+}
+
+fn pin() -> MemoryTree {
+    tree(HEADER, METAL, HOST)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    #[serde(default)]
+    watch: Vec<Watch>,
+    #[serde(default)]
+    kernel: Vec<Kernel>,
+    #[serde(default)]
+    cite: Vec<Cite>,
+    #[serde(default)]
+    note: Vec<Note>,
+}
+
+fn contracts(text: &str) -> Contracts {
+    let Stored { watch, kernel, cite, note } = toml::from_str(text).expect("contracts");
+    Contracts { watch, kernel, cite, note }
+}
+
+fn all() -> Contracts {
+    contracts(
+        "
+[[watch]]
+file = 'q.h'
+function = 'qmv_impl'
+reason = 'the twin repeats it'
+[[watch]]
+file = 'q.h'
+function = 'qmv_impl'
+from = 'bool  fast='
+reason = 'the same predicate'
+[[watch]]
+file = 'q.h'
+from = '#define SIMD_SIZE'
+reason = 'lanes'
+[[kernel]]
+name = 'qmv_{float,float16_t}_b_4'
+file = 'q.metal'
+host = { file = 'q.cpp', function = 'dispatch' }
+reason = 'asked for by name'
+[[cite]]
+at = 'q.h:5-7'
+symbol = 'qmv_impl'
+reason = 'docs'
+[[cite]]
+at = 'q.h:12'
+symbol = 'SIMD_SIZE'
+reason = 'docs'
+",
+    )
+}
+
+fn verdicts(header: &str, metal: &str, host: &str) -> Vec<Verdict> {
+    check(&all(), &pin(), &tree(header, metal, host), "new").expect("memory is read")
+}
+
+fn statuses(header: &str, metal: &str, host: &str) -> Vec<&'static str> {
+    verdicts(header, metal, host).iter().map(|v| v.status.as_str()).collect()
+}
+
+const HELD: [&str; 6] = ["held"; 6];
+
+fn but(changes: &[(usize, &'static str)]) -> Vec<&'static str> {
+    let mut all = HELD.to_vec();
+    changes.iter().for_each(|(i, status)| all[*i] = status);
+    all
+}
+
+#[test]
+fn at_its_own_pin_every_contract_holds() {
+    assert_eq!(statuses(HEADER, METAL, HOST), HELD, "{:#?}", verdicts(HEADER, METAL, HOST));
+}
+
+#[test]
+fn layout_and_comments_are_no_alarm() {
+    let spread = HEADER.replace("sum += y[i]; // accumulate", "sum +=\n        y[i];");
+    let spread =
+        spread.replace("bool fast = n % 8 == 0 && n > 4", "bool fast =\n  n % 8 == 0 && n > 4");
+    // The cited loop body is another line now, and says so.
+    assert_eq!(statuses(&spread, METAL, HOST), HELD);
+    let verdicts = verdicts(&spread, METAL, HOST);
+    assert!(verdicts[0].what.contains("no token did"), "{verdicts:?}");
+    assert_eq!(verdicts[4].moved_to.as_deref(), Some("q.h:5-8"));
+    assert_eq!(verdicts[5].moved_to.as_deref(), Some("q.h:14"));
+}
+
+#[test]
+fn a_split_accumulation_is_found() {
+    let split = HEADER.replace("i++) {", "i += 2) {").replace("y[i];", "y[i] + y[i + 1];");
+    let verdicts = verdicts(&split, METAL, HOST);
+    assert_eq!(statuses(&split, METAL, HOST), but(&[(0, "changed"), (4, "changed")]));
+    assert_eq!(
+        verdicts[0].what,
+        "its tokens changed: `; i ++ ) { sum += y` became `; i += 2 ) { sum +=`"
+    );
+    assert!(verdicts[0].diff.contains(&"-  for (int i = 0; i < n; i++) {".to_owned()));
+    assert!(verdicts[0].diff[0].starts_with("@@ -2,"), "{:?}", verdicts[0].diff);
+}
+
+#[test]
+fn a_changed_predicate_is_found() {
+    let changed = HEADER.replace("n > 4", "n > 8");
+    assert_eq!(statuses(&changed, METAL, HOST), but(&[(0, "changed"), (1, "changed")]));
+}
+
+#[test]
+fn a_gone_anchor_or_function_is_broken() {
+    let renamed = HEADER.replace("bool fast", "bool quick");
+    assert_eq!(statuses(&renamed, METAL, HOST), but(&[(0, "changed"), (1, "broken")]));
+    let gone = HEADER.replace("qmv_impl", "qmv_core");
+    assert_eq!(statuses(&gone, METAL, HOST), but(&[(0, "broken"), (1, "broken"), (4, "broken")]));
+}
+
+#[test]
+fn a_renamed_kernel_is_found() {
+    let renamed = METAL.replace("\"_b_\"", "\"_bits_\"");
+    assert_eq!(statuses(HEADER, &renamed, HOST), but(&[(3, "broken")]));
+    let verdicts = verdicts(HEADER, &renamed, HOST);
+    assert_eq!(
+        verdicts[3].what,
+        "2 of 2 names are not instantiated, first `qmv_float_b_4`; the nearest is `qmv_float_bits_4`"
+    );
+}
+
+#[test]
+fn a_name_the_host_no_longer_spells_is_found() {
+    let host = HOST.replace("\"_b_\"", "\"_bits_\"");
+    assert_eq!(statuses(HEADER, METAL, &host), but(&[(3, "broken")]));
+    let gone = HOST.replace("dispatch", "send");
+    assert_eq!(statuses(HEADER, METAL, &gone), but(&[(3, "broken")]));
+}
+
+#[test]
+fn a_kernel_that_cannot_be_told_is_not_held() {
+    let metal = METAL.replace("q.h", "gone.h").replace("qmv, float16_t", "other, float16_t");
+    let verdicts = verdicts(HEADER, &metal, HOST);
+    assert_eq!(verdicts[3].what, "cannot tell: this tree has no \"gone.h\", which it includes");
+}
+
+#[test]
+fn a_moved_citation_gets_its_new_line() {
+    let moved = HEADER.replace("// Copyright\n", "// Copyright\n\nint lines, above;\n");
+    assert_eq!(statuses(&moved, METAL, HOST), HELD);
+    let verdicts = verdicts(&moved, METAL, HOST);
+    assert_eq!(verdicts[4].moved_to.as_deref(), Some("q.h:7-9"));
+    assert_eq!(verdicts[4].what, "`qmv_impl` is at q.h:7-9 now");
+}
+
+#[test]
+fn a_citation_that_is_wrong_at_the_pin_says_so() {
+    for (at, symbol, what) in [
+        ("q.h:1", "qmv_impl", "at the pin, `qmv_impl` is at 2-10"),
+        ("q.h:4", "SIMD_SIZE", "at the pin, `SIMD_SIZE` is not on this line"),
+        ("q.h:99", "qmv_impl", "at the pin, the file has 14 lines"),
+        ("none.h:1", "qmv_impl", "at the pin, there is no `none.h`"),
+    ] {
+        let one = contracts(&format!("[[cite]]\nat = '{at}'\nsymbol = '{symbol}'\nreason = 'r'"));
+        let verdicts = check(&one, &pin(), &pin(), "pin").expect("memory is read");
+        assert_eq!((verdicts[0].status, verdicts[0].what.as_str()), (Status::Broken, what));
+    }
+}
+
+#[test]
+fn an_acknowledged_change_is_accepted_for_its_target_alone() {
+    let mut one = all();
+    one.watch[0]
+        .acknowledged
+        .push(Acknowledgement { target: "new".into(), reason: "the twin was changed too".into() });
+    let changed = tree(&HEADER.replace("y[0] = sum", "y[0] = sum + 1"), METAL, HOST);
+    let at = |id: &str| check(&one, &pin(), &changed, id).expect("memory is read")[0].clone();
+    assert_eq!(at("new").status, Status::Acknowledged);
+    assert_eq!(at("new").acknowledged.as_deref(), Some("the twin was changed too"));
+    assert_eq!(at("newer").status, Status::Changed);
+}
+
+#[test]
+fn a_renamed_file_is_followed() {
+    let mut moved = pin();
+    let file = moved.0.remove(&TreePath::new("q.h").expect("plain")).expect("it is there");
+    moved.0.insert(TreePath::new("sub/q2.h").expect("plain"), file);
+    let verdicts = check(&all(), &pin(), &moved, "new").expect("memory is read");
+    assert_eq!(verdicts[0].status, Status::Held);
+    assert_eq!(verdicts[0].what, "the same text; the file is `sub/q2.h` now");
+    assert_eq!(verdicts[4].moved_to.as_deref(), Some("sub/q2.h:5-7"));
+}
+
+#[test]
+fn removed_lines_must_be_declared() {
+    let patch = parse(
+        b"--- a/q.h\n+++ b/q.h\n@@ -3,4 +3,3 @@\n METAL_FUNC void qmv_impl(device T* y, int n) {\n\
+          -  T sum = 0;\n-  for (int i = 0; i < n; i++) {\n+  for (;;) {\n     sum += y[i]; // accumulate\n",
+    )
+    .expect("a patch");
+    let of = |removes: &str| {
+        let note =
+            format!("[[note]]\nentry = 'e'\nfile = 'q.h'\nremoves = {removes}\nreason = 'r'");
+        check_notes(&contracts(&note).note, &[("e", &patch)], 1)
+    };
+    let held = of("['T sum = 0;', 'for (int i = 0; i < n; i++) {']");
+    assert_eq!((held.len(), held[0].status), (1, Status::Held));
+    assert!(of("['T sum = 0;']")[0].what.contains("is an upstream fix undone?"));
+    assert!(of("['T sum = 0;', 'for (int i = 0; i < n; i++) {', 'x']")[0].what.contains("`x`"));
+    let none = check_notes(&[], &[("e", &patch)], 1);
+    assert_eq!((none[0].status, none[0].name.as_str()), (Status::Broken, "e: q.h"));
+    let stranger = contracts("[[note]]\nentry='f'\nfile='q.h'\nremoves=[]\nreason='r'").note;
+    assert_eq!(check_notes(&stranger, &[], 1)[0].what, "the series has no patch entry `f`");
+}
+
+#[test]
+fn stored_forms_are_strict_and_come_back() {
+    let all = all();
+    for text in [
+        "[[watch]]\nfile='q.h'\nreason='r'\nlines=3",
+        "[[cite]]\nat='q.h'\nsymbol='s'\nreason='r'",
+        "[[cite]]\nat='q.h:7-3'\nsymbol='s'\nreason='r'",
+        "[[cite]]\nat='../q.h:7'\nsymbol='s'\nreason='r'",
+        "[[kernel]]\nname='k'\nreason='r'",
+    ] {
+        assert!(toml::from_str::<Stored>(text).is_err(), "{text}");
+    }
+    let cite = toml::to_string(&all.cite[0]).expect("it is stored");
+    assert_eq!(toml::from_str::<Cite>(&cite).expect("it comes back"), all.cite[0]);
+}
