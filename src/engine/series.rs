@@ -1,8 +1,7 @@
 //! The series: `series.toml` and the patches beside it.
 //!
 //! The order of its entries is the order of the file. Patches are read here
-//! as bytes and parsed by whoever applies them; the rules of derived functions
-//! and contracts are kept as they are stored, with their places.
+//! as bytes and parsed by whoever applies them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toml::Spanned;
 
+use crate::contract::{self, Contracts};
 use crate::derive;
 use crate::pin::Pin;
 use crate::snapshot::TreePath;
@@ -78,28 +78,6 @@ pub enum Forwarded {
     To(String),
 }
 
-/// The contracts as they are stored; the contract module gives them meaning.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Contracts {
-    /// Functions or regions whose meaning the series repeats.
-    pub watch: Vec<RawContract>,
-    /// Host names that must be instantiated.
-    pub kernel: Vec<RawContract>,
-    /// `file:line` citations bound to a symbol.
-    pub cite: Vec<RawContract>,
-    /// Reasons of hunks, and declared `-` lines.
-    pub note: Vec<RawContract>,
-}
-
-/// One table of a contract, with its place.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RawContract {
-    /// The keys and values as they stand.
-    pub table: toml::Table,
-    /// Where it stands.
-    pub place: Place,
-}
-
 /// Why a series cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SeriesError {
@@ -162,13 +140,13 @@ struct RawSeries {
     #[serde(default, rename = "entry")]
     entries: Vec<Spanned<RawEntry>>,
     #[serde(default)]
-    watch: Vec<Spanned<toml::Table>>,
+    watch: Vec<contract::Watch>,
     #[serde(default)]
-    kernel: Vec<Spanned<toml::Table>>,
+    kernel: Vec<contract::Kernel>,
     #[serde(default)]
-    cite: Vec<Spanned<toml::Table>>,
+    cite: Vec<contract::Cite>,
     #[serde(default)]
-    note: Vec<Spanned<toml::Table>>,
+    note: Vec<contract::Note>,
 }
 
 #[derive(Deserialize)]
@@ -222,19 +200,8 @@ impl Series {
         if let Some(path) = patch_files(folder)?.into_iter().find(|p| !listed.contains(p)) {
             return Err(SeriesError::Unlisted { path, series: text.file });
         }
-        let tables = |tables: Vec<Spanned<toml::Table>>| {
-            let contract = |table: Spanned<toml::Table>| RawContract {
-                place: text.place(&table.span()),
-                table: table.into_inner(),
-            };
-            tables.into_iter().map(contract).collect()
-        };
-        let contracts = Contracts {
-            watch: tables(raw.watch),
-            kernel: tables(raw.kernel),
-            cite: tables(raw.cite),
-            note: tables(raw.note),
-        };
+        let contracts =
+            Contracts { watch: raw.watch, kernel: raw.kernel, cite: raw.cite, note: raw.note };
         Ok(Self { folder: folder.to_path_buf(), entries, contracts })
     }
 
@@ -388,6 +355,8 @@ forwarded = "https://host/pull/1"
 
 [[watch]]
 file = "mlx/q.h"
+function = "qdot"
+reason = "the copy repeats it"
 "#;
 
     fn load(text: &str, patches: &[&str], others: &[&str]) -> Result<Series, String> {
@@ -410,7 +379,7 @@ file = "mlx/q.h"
         let Change::Derive(rule) = &second.change else { panic!("{second:?}") };
         assert_eq!((&*rule.name, &*rule.replace[0].to), ("qdot_reg", "thread"));
         assert_eq!(second.forwarded, Forwarded::To("https://host/pull/1".into()));
-        assert_eq!(series.contracts.watch[0].place.line, 20);
+        assert_eq!(series.contracts.watch[0].title(), "qdot");
         assert_eq!(series.groups(), ["cuda", "metal"]);
         let chosen = series.select(&["cuda".into()]).unwrap();
         assert_eq!(chosen, [second]);
