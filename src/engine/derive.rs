@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::contract::Acknowledgement;
 use crate::cpp::{self, FindError, Function, Kind, Token, function, lex};
 use crate::snapshot::{File, ObjectId, ReadError, Snapshot, Tree, TreePath};
 
@@ -30,6 +31,10 @@ pub struct Rule {
     /// Where the copy goes.
     #[serde(default)]
     pub place: Place,
+    /// Targets at which a person looked at the changed original and accepted
+    /// it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acknowledged: Vec<Acknowledgement>,
 }
 
 /// Tokens to replace.

@@ -54,6 +54,8 @@ pub struct DerivedReport {
     /// Upstream changed the original since the pin: the copy follows, and a
     /// person should look whether it still means the same.
     pub source_changed: bool,
+    /// The original stands on other lines than at the pin.
+    pub moved: bool,
     /// Why no copy was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -162,16 +164,22 @@ fn refused(path: &std::path::Path, error: ApplyError) -> LayError {
 
 fn derive(rule: &derive::Rule, ground: &mut Ground<'_>) -> Result<DerivedReport, LayError> {
     let was = match &mut ground.base {
-        Some(base) => made(derive::apply(rule, base))?.ok().map(|d| d.source),
+        Some(base) => made(derive::apply(rule, base))?.ok(),
         None => None,
     };
     Ok(match made(derive::apply(rule, &mut ground.target))? {
         Ok(made) => DerivedReport {
-            source_changed: was.is_some_and(|was| was != made.source),
+            source_changed: was.as_ref().is_some_and(|was| was.source != made.source),
+            moved: was.is_some_and(|was| was.source_lines != made.source_lines),
             made: Some(made),
             why: None,
         },
-        Err(why) => DerivedReport { made: None, source_changed: was.is_some(), why: Some(why) },
+        Err(why) => DerivedReport {
+            made: None,
+            source_changed: was.is_some(),
+            moved: false,
+            why: Some(why),
+        },
     })
 }
 

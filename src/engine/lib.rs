@@ -15,6 +15,7 @@ pub mod cpp;
 pub mod derive;
 pub mod disk;
 pub mod doctor;
+pub mod drift;
 pub mod git;
 pub mod identity;
 pub mod lay;

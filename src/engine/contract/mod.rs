@@ -268,7 +268,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    fn new(kind: ContractKind, name: String, status: Status, what: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        kind: ContractKind,
+        name: String,
+        status: Status,
+        what: impl Into<String>,
+    ) -> Self {
         Self {
             kind,
             name,
@@ -283,7 +288,7 @@ impl Verdict {
 
     /// Turns a verdict that does not hold into `acknowledged`, where the
     /// contract says so for this target.
-    fn accepted(mut self, given: &[Acknowledgement], target: &str) -> Self {
+    pub(crate) fn accepted(mut self, given: &[Acknowledgement], target: &str) -> Self {
         if let Some(found) = given.iter().find(|a| a.target == target)
             && !self.status.holds()
         {

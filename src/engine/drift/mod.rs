@@ -1,0 +1,241 @@
+//! The series on another upstream tree: what still holds, what does not, and
+//! the first upstream commit after which it is so.
+//!
+//! [`judge`] lays the series on a tree in memory and checks its contracts;
+//! [`trace`] does the same for every version between the pin and the target,
+//! cheaply, and says when each item changed. Both are pure over trees.
+
+mod item;
+mod trace;
+mod unit;
+
+use serde::Serialize;
+
+use crate::apply::Ground;
+use crate::contract::{self, ContractKind, Status, Verdict};
+use crate::lay::{EntryReport, LayError, STRIP, lay};
+use crate::patch::{self, Patch};
+use crate::series::{Change, Series};
+use crate::snapshot::{ObjectId, ReadError, Tree};
+
+pub use item::{Item, State};
+pub use trace::{Change as StateChange, Step, Trace, Version, deciding_files, trace};
+pub use unit::Identified;
+
+/// The series on one tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Judgement {
+    /// The entries, in the series' order.
+    pub entries: Vec<EntryReport>,
+    /// The contracts: watches, kernels, citations, notes, and the originals of
+    /// derived functions.
+    pub contracts: Vec<Verdict>,
+}
+
+/// An upstream commit that made something so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// Its id.
+    pub commit: ObjectId,
+    /// The first line of its message.
+    pub subject: String,
+    /// The day its author gives, `YYYY-MM-DD`.
+    pub date: String,
+    /// The number of the pull request it came from, where its subject says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pull: Option<u32>,
+}
+
+impl Cause {
+    /// A commit; the pull request's number is read from the subject.
+    #[must_use]
+    pub fn new(commit: ObjectId, subject: &str, date: &str) -> Self {
+        Self { commit, subject: subject.into(), date: date.into(), pull: pull_request(subject) }
+    }
+}
+
+/// The number in `… (#123)` or `Merge pull request #123 …`.
+fn pull_request(subject: &str) -> Option<u32> {
+    let merged = subject.strip_prefix("Merge pull request #");
+    let squashed = || subject.trim_end().strip_suffix(')')?.rsplit_once("(#").map(|(_, n)| n);
+    let digits = merged.and_then(|m| m.split(' ').next()).or_else(squashed)?;
+    digits.parse().ok()
+}
+
+/// Something that a person, or at least the report, must name: an item that is
+/// neither `exact`, `moved` nor `held`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What it is about.
+    pub item: Item,
+    /// What became of it.
+    pub state: State,
+    /// Whether a person must decide before the series can move to the target.
+    pub needs_person: bool,
+    /// The first upstream commit after which it is so; nothing where the
+    /// target has no history here, or the series alone decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+}
+
+/// Why a drift cannot be worked out.
+#[derive(Debug, thiserror::Error)]
+pub enum DriftError {
+    /// The series cannot be laid at all.
+    #[error(transparent)]
+    Lay(#[from] LayError),
+    /// A file of a tree cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The series does not hold at the pin it was made for, so that nothing
+    /// can be said of another commit.
+    #[error(
+        "the series does not hold at its own pin: {what}; mend it first (`overlay apply` says more)"
+    )]
+    NotAtPin {
+        /// The first item that does not.
+        what: String,
+    },
+}
+
+/// Lays the series on `target`, mapping every place from `pin`, and checks its
+/// contracts. `id` names the target as acknowledgements do.
+///
+/// # Errors
+/// A patch is refused or a file cannot be read.
+pub fn judge(
+    series: &Series,
+    pin: &dyn Tree,
+    target: &dyn Tree,
+    id: &str,
+) -> Result<Judgement, DriftError> {
+    let mut ground = Ground::mapped(pin, target);
+    let entries = lay(series, &[], &mut ground)?;
+    let mut contracts = contract::check(&series.contracts, pin, target, id)?;
+    contracts.extend(originals(series, &entries, id));
+    contracts.extend(notes(series));
+    Ok(Judgement { entries, contracts })
+}
+
+/// One verdict for each derived function: its original is a contract too.
+fn originals(series: &Series, entries: &[EntryReport], id: &str) -> Vec<Verdict> {
+    let rules = series.entries.iter().filter_map(|e| match &e.change {
+        Change::Derive(rule) => Some((&e.name, rule)),
+        Change::Patch { .. } => None,
+    });
+    rules
+        .filter_map(|(name, rule)| {
+            let report = entries.iter().find(|e| e.name == *name)?.derived.as_ref()?;
+            let status = match (&report.made, report.source_changed) {
+                (None, _) => Status::Broken,
+                (Some(_), true) => Status::Changed,
+                (Some(_), false) => Status::Held,
+            };
+            let what = match (&report.why, status) {
+                (Some(why), _) => why.clone(),
+                (None, Status::Changed) => format!(
+                    "upstream changed `{}`; `{}` follows it: does the series still mean the same?",
+                    rule.function, rule.name
+                ),
+                (None, _) => format!("`{}` is as it was", rule.function),
+            };
+            let title = format!("{} from {}", rule.name, rule.function);
+            let mut verdict = Verdict::new(ContractKind::Derive, title, status, what);
+            verdict.place =
+                report.made.as_ref().map(|m| format!("{}:{}", m.file, m.source_lines.0));
+            Some(verdict.accepted(&rule.acknowledged, id))
+        })
+        .collect()
+}
+
+/// The notes, checked against the series' own patches. A patch that is refused
+/// was an error before.
+fn notes(series: &Series) -> Vec<Verdict> {
+    let parsed: Vec<(&str, Patch)> = series
+        .entries
+        .iter()
+        .filter_map(|e| match &e.change {
+            Change::Patch { bytes, .. } => Some((e.name.as_str(), patch::parse(bytes).ok()?)),
+            Change::Derive(_) => None,
+        })
+        .collect();
+    let entries: Vec<(&str, &Patch)> = parsed.iter().map(|(n, p)| (*n, p)).collect();
+    contract::check_notes(&series.contracts.note, &entries, STRIP)
+}
+
+impl Judgement {
+    /// Every item with its state, in the series' order.
+    #[must_use]
+    pub fn states(&self) -> Vec<(Item, State)> {
+        let entries = self.entries.iter().flat_map(item::of_entry);
+        let contracts = self.contracts.iter().map(|v| {
+            let item = Item::Contract { kind: v.kind, name: v.name.clone() };
+            (item, State::Contract(v.status))
+        });
+        entries.chain(contracts).collect()
+    }
+
+    /// What is neither `exact`, `moved` nor `held`, each with its cause from
+    /// the trace where there is one.
+    #[must_use]
+    pub fn findings(&self, trace: Option<&Trace>) -> Vec<Finding> {
+        self.states()
+            .into_iter()
+            .filter(|(_, state)| !state.is_quiet())
+            .map(|(item, state)| Finding {
+                needs_person: state.needs_person(),
+                cause: trace.and_then(|t| t.cause(&item, state)).cloned(),
+                item,
+                state,
+            })
+            .collect()
+    }
+
+    /// Whether nothing needs a person.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.states().iter().all(|(_, state)| !state.needs_person())
+    }
+
+    /// Fails where an item does not hold: for the pin against itself.
+    ///
+    /// # Errors
+    /// Names the first such item.
+    pub fn require_pin(&self) -> Result<(), DriftError> {
+        let odd = self.states().into_iter().find(|(_, state)| state.needs_person());
+        match odd {
+            None => Ok(()),
+            Some((item, state)) => {
+                let why = self.why(&item).map(|w| format!(" ({w})")).unwrap_or_default();
+                Err(DriftError::NotAtPin { what: format!("{item} is {state}{why}") })
+            }
+        }
+    }
+
+    /// What was found of an item, in one line, where there is more to say than
+    /// its state.
+    #[must_use]
+    pub fn why(&self, item: &Item) -> Option<String> {
+        match item {
+            Item::Hunk { entry, number, .. } => {
+                let entry = self.entries.iter().find(|e| e.name == *entry)?;
+                entry.patch.hunks.get(number - 1)?.why.clone()
+            }
+            Item::File { entry, path } => {
+                let entry = self.entries.iter().find(|e| e.name == *entry)?;
+                entry.patch.files.iter().find(|f| f.path == *path)?.why.clone()
+            }
+            Item::Derived { entry, .. } => {
+                let entry = self.entries.iter().find(|e| e.name == *entry)?;
+                entry.derived.as_ref()?.why.clone()
+            }
+            Item::Contract { kind, name } => {
+                let of = |v: &&Verdict| v.kind == *kind && v.name == *name;
+                Some(self.contracts.iter().find(of)?.what.clone())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! The smallest parts of a series that can be judged alone: the entries of one
+//! file, and each contract. A version in which a part's files are as they were
+//! needs no judging again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use super::{DriftError, Item, Judgement, State, judge};
+use crate::contract::{ContractKind, Contracts, kernel};
+use crate::patch::{self, Patch};
+use crate::series::{Change, Entry, Series};
+use crate::snapshot::{ObjectId, ReadError, Tree, TreePath};
+
+/// A tree that knows the blob id of a file without reading it.
+pub trait Identified: Tree {
+    /// The blob id of the file at `path`, or nothing where none is.
+    ///
+    /// # Errors
+    /// The tree cannot be read.
+    fn id(&self, path: &TreePath) -> Result<Option<ObjectId>, ReadError>;
+}
+
+/// What was found of a unit.
+pub(super) type States = Rc<Vec<(Item, State)>>;
+
+/// A part of a series.
+pub(super) struct Unit {
+    /// A series of its own.
+    series: Series,
+    /// The files that decide it.
+    pub paths: Vec<TreePath>,
+    /// For each entry of its series, the hunks' numbers in the whole series.
+    numbers: HashMap<String, Vec<usize>>,
+    seen: HashMap<Vec<Option<ObjectId>>, States>,
+}
+
+/// Splits a series, given what it is at its pin.
+pub(super) fn split(
+    series: &Series,
+    at_pin: &Judgement,
+    pin: &dyn Tree,
+) -> Result<Vec<Unit>, DriftError> {
+    let mut units: Vec<Unit> = Vec::new();
+    for (entry, report) in series.entries.iter().zip(&at_pin.entries) {
+        match &entry.change {
+            Change::Derive(rule) => {
+                let unit = unit_of(&mut units, series, vec![rule.file.clone()]);
+                unit.series.entries.push(entry.clone());
+            }
+            Change::Patch { bytes, .. } => {
+                let parsed = patch::parse(bytes).map_err(|refusal| {
+                    crate::lay::LayError::Refused { path: entry.name.clone().into(), refusal }
+                })?;
+                let mut hunks = 0;
+                for (file, judged) in parsed.files.iter().zip(&report.patch.files) {
+                    let paths = judged.from.iter().chain([&judged.path]).cloned().collect();
+                    let unit = unit_of(&mut units, series, paths);
+                    let count = match &file.body {
+                        patch::Body::Text(hunks) => hunks.len(),
+                        _ => 0,
+                    };
+                    unit.add(entry, file, hunks + 1..=hunks + count);
+                    hunks += count;
+                }
+            }
+        }
+    }
+    units.extend(contracts(series, pin));
+    Ok(units)
+}
+
+fn empty(series: &Series) -> Series {
+    Series { folder: series.folder.clone(), entries: Vec::new(), contracts: Contracts::default() }
+}
+
+fn new_unit(series: Series, paths: Vec<TreePath>) -> Unit {
+    Unit { series, paths, numbers: HashMap::new(), seen: HashMap::new() }
+}
+
+/// The unit that these files belong to, those that shared only some of them
+/// joined.
+fn unit_of<'u>(units: &'u mut Vec<Unit>, series: &Series, paths: Vec<TreePath>) -> &'u mut Unit {
+    let touches = |u: &Unit| u.paths.iter().any(|p| paths.contains(p));
+    let first = match units.iter().position(touches) {
+        Some(first) => first,
+        None => {
+            units.push(new_unit(empty(series), Vec::new()));
+            units.len() - 1
+        }
+    };
+    let mut at = first + 1;
+    while at < units.len() {
+        if touches(&units[at]) {
+            let other = units.remove(at);
+            units[first].join(other, series);
+        } else {
+            at += 1;
+        }
+    }
+    let unit = &mut units[first];
+    unit.paths.extend(paths);
+    unit.paths.sort();
+    unit.paths.dedup();
+    unit
+}
+
+/// A unit for each contract; notes need none, the target does not decide them.
+fn contracts<'s>(series: &'s Series, pin: &'s dyn Tree) -> impl Iterator<Item = Unit> + 's {
+    let one = |contracts: Contracts, paths: Vec<TreePath>| {
+        new_unit(Series { contracts, ..empty(series) }, paths)
+    };
+    let all = &series.contracts;
+    let watches = all.watch.iter().map(move |watch| {
+        let only = Contracts { watch: vec![watch.clone()], ..Contracts::default() };
+        one(only, vec![watch.file.clone()])
+    });
+    let cites = all.cite.iter().map(move |cite| {
+        let only = Contracts { cite: vec![cite.clone()], ..Contracts::default() };
+        one(only, vec![cite.at.file.clone()])
+    });
+    // Kernels of one file are judged together: it is expanded once.
+    let mut by_file: BTreeMap<&TreePath, Contracts> = BTreeMap::new();
+    for kernel in &all.kernel {
+        by_file.entry(&kernel.file).or_default().kernel.push(kernel.clone());
+    }
+    let kernels = by_file.into_iter().map(move |(file, only)| {
+        let mut paths = vec![file.clone()];
+        if let Ok(found) = kernel::kernels(pin, file) {
+            paths.extend(found.sources.read);
+        }
+        paths.extend(only.kernel.iter().filter_map(|k| k.host.as_ref()).map(|h| h.file.clone()));
+        paths.sort();
+        paths.dedup();
+        one(only, paths)
+    });
+    watches.chain(cites).chain(kernels)
+}
+
+impl Unit {
+    /// Adds a file patch of an entry; `numbers` are its hunks'.
+    fn add(
+        &mut self,
+        entry: &Entry,
+        file: &patch::FilePatch,
+        numbers: std::ops::RangeInclusive<usize>,
+    ) {
+        self.numbers.entry(entry.name.clone()).or_default().extend(numbers);
+        let bytes = Patch { files: vec![file.clone()], trailer: Vec::new() }.to_bytes();
+        if let Some(last) = self.series.entries.last_mut().filter(|e| e.name == entry.name)
+            && let Change::Patch { bytes: before, .. } = &mut last.change
+        {
+            before.extend_from_slice(&bytes);
+            return;
+        }
+        let path = entry.name.clone().into();
+        let change = Change::Patch { path, bytes };
+        self.series.entries.push(Entry { change, ..entry.clone() });
+    }
+
+    /// Takes another unit's entries over, in the series' order.
+    fn join(&mut self, other: Unit, series: &Series) {
+        self.paths.extend(other.paths);
+        for entry in other.series.entries {
+            let mine = self.series.entries.iter_mut().find(|e| e.name == entry.name);
+            match (mine.map(|e| &mut e.change), &entry.change) {
+                (Some(Change::Patch { bytes, .. }), Change::Patch { bytes: more, .. }) => {
+                    bytes.extend_from_slice(more);
+                }
+                _ => self.series.entries.push(entry),
+            }
+        }
+        let place = |e: &Entry| series.entries.iter().position(|s| s.name == e.name);
+        self.series.entries.sort_by_key(place);
+        for (name, numbers) in other.numbers {
+            self.numbers.entry(name).or_default().extend(numbers);
+        }
+    }
+
+    /// The states of the unit's items in a version.
+    pub(super) fn states(
+        &mut self,
+        pin: &dyn Tree,
+        version: &dyn Identified,
+        id: &str,
+    ) -> Result<States, DriftError> {
+        let key: Vec<Option<ObjectId>> =
+            self.paths.iter().map(|p| version.id(p)).collect::<Result<_, _>>()?;
+        if let Some(seen) = self.seen.get(&key) {
+            return Ok(seen.clone());
+        }
+        let found = judge(&self.series, pin, version, id)?;
+        let states: Vec<(Item, State)> = found
+            .states()
+            .into_iter()
+            .filter(|(item, _)| !matches!(item, Item::Contract { kind: ContractKind::Note, .. }))
+            .map(|(item, state)| (self.renumbered(item), state))
+            .collect();
+        let states = Rc::new(states);
+        // Where a file of the pin is gone, what is found depends on where it
+        // went, and so on more files than these.
+        let gone =
+            |(path, id): (&TreePath, &Option<ObjectId>)| id.is_none() && pin.mode(path).is_some();
+        if !self.paths.iter().zip(&key).any(gone) {
+            self.seen.insert(key, states.clone());
+        }
+        Ok(states)
+    }
+
+    fn renumbered(&self, item: Item) -> Item {
+        match item {
+            Item::Hunk { entry, number } => {
+                let whole = self.numbers.get(&entry).and_then(|n| n.get(number - 1));
+                let number = whole.copied().unwrap_or(number);
+                Item::Hunk { entry, number }
+            }
+            other => other,
+        }
+    }
+}
