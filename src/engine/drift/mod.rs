@@ -6,8 +6,10 @@
 //! cheaply, and says when each item changed. Both are pure over trees.
 
 mod item;
+mod report;
 mod trace;
 mod unit;
+mod upstream;
 
 use serde::Serialize;
 
@@ -19,8 +21,10 @@ use crate::series::{Change, Series};
 use crate::snapshot::{ObjectId, ReadError, Tree};
 
 pub use item::{Item, State};
+pub use report::{End, Report};
 pub use trace::{Change as StateChange, Step, Trace, Version, deciding_files, trace};
 pub use unit::Identified;
+pub use upstream::{Line, line, trace_line};
 
 /// The series on one tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -8,6 +8,7 @@ mod history;
 mod http;
 #[cfg(feature = "fetch")]
 mod import;
+mod lazy;
 mod store;
 mod tree;
 
@@ -19,6 +20,7 @@ use crate::snapshot::ObjectId;
 pub use self::history::{CommitInfo, History, PathSet};
 #[cfg(feature = "fetch")]
 pub use self::import::{Limits, is_local, reach};
+pub use self::lazy::{LazyTree, Walk};
 pub use self::store::Store;
 pub use self::tree::GitTree;
 
