@@ -5,10 +5,12 @@
 //! the help text, and `run(args, &mut Ui) -> Result<Outcome, CommandError>`.
 
 pub mod commands;
+pub mod ends;
 pub mod error;
 mod faults;
 pub mod progress;
 pub mod render;
+pub mod render_drift;
 pub mod ui;
 
 use std::path::PathBuf;

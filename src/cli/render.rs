@@ -78,7 +78,8 @@ fn hunk_line(hunk: &HunkReport) -> String {
     format!("  {class} hunk {} {place} {size}{notes}", hunk.number)
 }
 
-fn both_sides(ui: &mut Ui, conflict: &Conflict) {
+/// Prints both sides of a hunk that does not hold.
+pub fn both_sides(ui: &mut Ui, conflict: &Conflict) {
     if !conflict.wanted.is_empty() {
         ui.line(format!("{INDENT}wanted:"));
         conflict.wanted.iter().for_each(|l| ui.line(format!("{INDENT}  {l}")));
@@ -92,7 +93,9 @@ fn both_sides(ui: &mut Ui, conflict: &Conflict) {
     }
 }
 
-fn diff_line(line: &str) -> String {
+/// A line of a diff, coloured.
+#[must_use]
+pub fn diff_line(line: &str) -> String {
     match line.as_bytes().first() {
         Some(b'-') => paint(BAD, line),
         Some(b'+') => paint(GOOD, line),

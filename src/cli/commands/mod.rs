@@ -2,6 +2,7 @@
 
 mod apply;
 mod doctor;
+mod drift;
 pub mod fetch;
 mod pin;
 pub mod published;
@@ -20,6 +21,7 @@ pub enum Command {
     Apply(apply::Args),
     Status(status::Args),
     Verify(verify::Args),
+    Drift(drift::Args),
     Try(try_patch::Args),
     Pin(pin::Args),
     Doctor(doctor::Args),
@@ -35,6 +37,7 @@ pub fn run(command: Command, ui: &mut Ui) -> Result<Outcome, CommandError> {
         Command::Fetch(args) => fetch::run(args, ui),
         Command::Status(args) => status::run(&args, ui),
         Command::Verify(args) => verify::run(&args, ui),
+        Command::Drift(args) => drift::run(args, ui),
         Command::Try(args) => try_patch::run(args, ui),
         Command::Pin(args) => pin::run(args, ui),
         Command::Doctor(args) => doctor::run(args, ui),

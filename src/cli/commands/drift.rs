@@ -1,0 +1,89 @@
+//! `overlay drift`: the series on another upstream commit, pin unmoved.
+
+use mlx_overlay_engine::drift::{Line, Report, Trace, judge, line, trace_line};
+
+use crate::cli::ends::{EndArgs, Start, Target};
+use crate::cli::error::{CommandError, Outcome};
+use crate::cli::render_drift::{self, Shown};
+use crate::cli::ui::{Format, Ui};
+
+/// Say what a bump of the pin would break, and who broke it
+///
+/// The series is laid, in memory, on another upstream commit: every hunk,
+/// derived function and contract is mapped from the pin's text to the target's
+/// and gets exactly one class. For each that is not `exact`, `moved` or `held`
+/// the first upstream commit after which it is so is named, with its pull
+/// request. Nothing is written, and the pin stays.
+///
+/// Commits, tags and branches need a clone of upstream with its history
+/// (--from, or MLX_OVERLAY_UPSTREAM); a released tree needs none, and has no
+/// commits to name.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  overlay drift --to v0.32.2 --from ~/src/mlx           what would that release break?
+  overlay drift --to main --history                     commit by commit
+  overlay drift --to crate:mlxrs-sys@0.2.0:vendor/mlx   a released tree, no git host needed")]
+pub struct Args {
+    #[command(flatten)]
+    ends: EndArgs,
+    /// List every upstream commit on the way after which something is another
+    #[arg(long)]
+    history: bool,
+    /// List what holds too, hunk by hunk
+    #[arg(long)]
+    all: bool,
+    /// Show what changed: the diffs of contracts, and around hunks
+    #[arg(long)]
+    diff: bool,
+}
+
+/// Runs `overlay drift`.
+///
+/// # Errors
+/// The pin, the series or the target cannot be read, or the series does not
+/// hold at its own pin.
+pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
+    ui.only(&[Format::Text, Format::Json, Format::Markdown])?;
+    let start = Start::open(&args.ends, ui)?;
+    let target = start.target(&args.ends.to, ui)?;
+    let mut report = report(&start, &target, ui)?;
+    if !args.history {
+        report.history = None;
+    }
+    let shown = Shown { all: args.all, diff: args.diff };
+    match ui.format() {
+        Format::Json => ui.json("drift", 1, &report),
+        Format::Markdown => render_drift::markdown(ui, &report, shown),
+        _ => render_drift::text(ui, &report, shown),
+    }
+    Ok(if report.holds { Outcome::Done } else { Outcome::NeedsPerson })
+}
+
+/// Judges the series at the target, and traces it where there is a history.
+///
+/// # Errors
+/// As [`run`].
+pub fn report(start: &Start, target: &Target, ui: &mut Ui) -> Result<Report, CommandError> {
+    let (series, pin) = (&start.series, start.tree.as_ref());
+    let at_pin = judge(series, pin, pin, &start.pin.commit.to_string())?;
+    at_pin.require_pin()?;
+    let found = judge(series, pin, target.tree.as_ref(), &target.id)?;
+    let trace = trace(start, target, ui)?;
+    Ok(Report::new(start.end(), target.end.clone(), found, trace))
+}
+
+fn trace(start: &Start, target: &Target, ui: &mut Ui) -> Result<Option<Trace>, CommandError> {
+    let (Some(history), Some(commit)) = (&start.history, &target.commit) else { return Ok(None) };
+    if !history.has(start.pin.commit) {
+        ui.warn("this history does not have the pin's commit: no causes can be named");
+        return Ok(None);
+    }
+    match line(history, start.pin.commit, commit.id)? {
+        Line::After(commits) => {
+            let pin = start.tree.as_ref();
+            Ok(Some(trace_line(&start.series, pin, history, &commits, &target.id)?))
+        }
+        Line::NotAfter => Ok(None),
+    }
+}

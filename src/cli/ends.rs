@@ -1,0 +1,153 @@
+//! The two ends of a drift or a rebase: the pin with its series, and a target
+//! named on the command line.
+
+use std::path::Path;
+
+use mlx_overlay_engine::acquire::UPSTREAM_VARIABLE;
+use mlx_overlay_engine::cache::Cache;
+use mlx_overlay_engine::drift::{DriftError, End};
+use mlx_overlay_engine::git::{CommitInfo, History, is_local};
+use mlx_overlay_engine::pin::{Pin, Project};
+use mlx_overlay_engine::registry::Registry;
+use mlx_overlay_engine::series::Series;
+use mlx_overlay_engine::snapshot::Tree;
+use mlx_overlay_engine::source::SnapshotSource;
+
+use super::commands::fetch::{SourceArgs, network};
+use super::error::{CommandError, ErrorKind};
+use super::progress::Teller;
+use super::ui::Ui;
+
+/// Which ends are meant.
+#[derive(Debug, clap::Args)]
+pub struct EndArgs {
+    /// The target: a commit, a tag or a branch of upstream, or a released tree
+    /// as crate:NAME@VERSION:folder
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    pub to: String,
+    /// The pin to start from, and where upstream is. A commit, tag or branch is
+    /// looked up in a clone with its history
+    #[command(flatten)]
+    pub source: SourceArgs,
+}
+
+/// A pin, the series made for it, and its files.
+pub struct Start {
+    /// The project.
+    pub project: Project,
+    /// The pin.
+    pub pin: Pin,
+    /// Its series.
+    pub series: Series,
+    /// Its files.
+    pub tree: Box<dyn Tree>,
+    /// Upstream's history, where one is at hand.
+    pub history: Option<History>,
+}
+
+/// A target.
+pub struct Target {
+    /// As acknowledgements name it: the full commit id, or the snapshot.
+    pub id: String,
+    /// As reports name it.
+    pub end: End,
+    /// The commit, of a target that is one.
+    pub commit: Option<CommitInfo>,
+    /// Its files.
+    pub tree: Box<dyn Tree>,
+}
+
+impl Start {
+    /// Reads the project that the current folder is in, its pin and series, and
+    /// gets the pin's files.
+    ///
+    /// # Errors
+    /// A file cannot be read, or no source has the pin's files.
+    pub fn open(args: &EndArgs, ui: &mut Ui) -> Result<Self, CommandError> {
+        let project = Project::find(&std::env::current_dir()?)?;
+        let pin = project.select(args.source.pin.as_deref())?.clone();
+        let series = Series::load(&pin)?;
+        let history = history(args)?;
+        let tree: Box<dyn Tree> = match &history {
+            Some(history) if history.has(pin.commit) => {
+                Box::new(history.tree(pin.commit)?)
+            }
+            _ => Box::new(args.source.acquire(&pin, ui)?.tree),
+        };
+        Ok(Self { project, pin, series, tree, history })
+    }
+
+    /// The pin as reports name it.
+    #[must_use]
+    pub fn end(&self) -> End {
+        End {
+            commit: Some(self.pin.commit),
+            name: self.pin.version.clone(),
+            date: Some(self.pin.date.clone()),
+            subject: None,
+        }
+    }
+
+    /// Finds the target.
+    ///
+    /// # Errors
+    /// It is no commit of the history at hand, or the released tree is not to
+    /// be had.
+    pub fn target(&self, name: &str, ui: &mut Ui) -> Result<Target, CommandError> {
+        if name.contains('@') && name.contains(':') {
+            return released(name, ui);
+        }
+        let Some(history) = &self.history else {
+            return Err(CommandError::new(
+                ErrorKind::Missing,
+                anyhow::anyhow!("no history of upstream is at hand to find `{name}` in"),
+            )
+            .hint(format!("git clone {} mlx && overlay … --from mlx", self.pin.upstream))
+            .hint(format!("set {UPSTREAM_VARIABLE} to a clone you have"))
+            .hint("name a released tree instead: --to crate:NAME@VERSION:folder"));
+        };
+        let id = history.resolve(name)?;
+        let commit = history.commit(id)?;
+        Ok(Target {
+            id: id.to_string(),
+            end: End {
+                commit: Some(id),
+                name: name.to_owned(),
+                date: Some(commit.date.clone()),
+                subject: Some(commit.subject.clone()),
+            },
+            tree: Box::new(history.tree(id)?),
+            commit: Some(commit),
+        })
+    }
+}
+
+fn history(args: &EndArgs) -> Result<Option<History>, CommandError> {
+    match args.source.from.as_deref().filter(|from| is_local(from)) {
+        Some(path) => Ok(Some(History::open(Path::new(path))?)),
+        None => Ok(None),
+    }
+}
+
+fn released(name: &str, ui: &mut Ui) -> Result<Target, CommandError> {
+    let source: SnapshotSource = name.parse().map_err(|e| CommandError::usage(format!("{e}")))?;
+    let cache = Cache::of_user()?;
+    let network = network(ui);
+    let teller = Teller::new(ui);
+    let tree = Registry::new(&cache, network, &teller).released(&source, None)?;
+    let id = source.to_string();
+    let end = End { commit: None, name: id.clone(), date: None, subject: None };
+    Ok(Target { id, end, commit: None, tree: Box::new(tree) })
+}
+
+/// A drift that cannot be worked out.
+impl From<DriftError> for CommandError {
+    fn from(error: DriftError) -> Self {
+        match error {
+            DriftError::Lay(error) => error.into(),
+            error @ DriftError::NotAtPin { .. } => CommandError::new(ErrorKind::Refused, error)
+                .hint("overlay apply says what does not hold, and where"),
+            error @ DriftError::Read(_) => CommandError::new(ErrorKind::Failed, error),
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A drift report as text and as Markdown: first what needs a person, then what
+//! is worth a look, the rest on request.
+
+use std::fmt::Write as _;
+
+use mlx_overlay_engine::contract::Status;
+use mlx_overlay_engine::drift::{Cause, End, Finding, Item, Report, State, Step};
+
+use super::render::{self, count};
+use super::ui::{BAD, BOLD, DIM, GOOD, Ui, WARN, paint};
+
+/// What is shown besides the findings.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    /// What holds, too.
+    pub all: bool,
+    /// Diffs.
+    pub diff: bool,
+}
+
+/// The first digits of a commit, or the name of an end that has none.
+fn short(end: &End) -> String {
+    match end.commit {
+        Some(commit) => commit.to_string()[..8].to_owned(),
+        None => end.name.clone(),
+    }
+}
+
+fn named(end: &End) -> String {
+    let short = short(end);
+    let name = if end.name.starts_with(&short[..short.len().min(7)]) { "" } else { &end.name };
+    let date = end.date.as_deref().unwrap_or_default();
+    let rest: Vec<&str> = [name, date].into_iter().filter(|t| !t.is_empty()).collect();
+    if rest.is_empty() { short } else { format!("{short} ({})", rest.join(", ")) }
+}
+
+/// What a commit is called in a line.
+fn cause(cause: &Cause) -> String {
+    format!("{} {} {}", &cause.commit.to_string()[..8], cause.date, cause.subject)
+}
+
+/// The states and how many items are in each, what holds first.
+fn counted(report: &Report) -> String {
+    let order = ["exact", "moved", "file-moved", "landed", "held", "acknowledged"];
+    let place = |state: &&str| order.iter().position(|o| **o == **state).unwrap_or(order.len());
+    let mut counts: Vec<(&&str, &usize)> = report.counts.iter().collect();
+    counts.sort_by_key(|(state, _)| place(state));
+    counts.iter().map(|(state, n)| format!("{n} {state}")).collect::<Vec<_>>().join(", ")
+}
+
+fn summary(report: &Report) -> String {
+    let mut line = format!("{} → {}", named(&report.pin), named(&report.target));
+    if let (Some(commits), Some(touching)) = (report.commits, report.touching) {
+        let _ = write!(
+            line,
+            ": {}, {touching} of them touching what the series rests on",
+            count(commits, "upstream commit")
+        );
+    }
+    line
+}
+
+fn verdict(report: &Report) -> String {
+    let persons = report.findings.iter().filter(|f| f.needs_person).count();
+    match persons {
+        0 => format!("{}. Nothing needs a person.", counted(report)),
+        1 => format!("{}. 1 of them needs a person.", counted(report)),
+        n => format!("{}. {n} of them need a person.", counted(report)),
+    }
+}
+
+/// Where an item stands at the target.
+fn place(report: &Report, item: &Item) -> Option<String> {
+    if let Some(hunk) = report.hunk(item) {
+        let line = hunk.line.or(hunk.new_line);
+        let at = line.or(hunk.conflict.as_ref().and_then(|c| c.found_line));
+        return Some(at.map_or_else(|| hunk.file.to_string(), |l| format!("{}:{l}", hunk.file)));
+    }
+    report.contract(item).and_then(|v| v.place.clone())
+}
+
+/// Why an item is in its state, in one line.
+fn why(report: &Report, item: &Item) -> Option<String> {
+    if let Some(verdict) = report.contract(item) {
+        let accepted = verdict.acknowledged.as_ref().map(|a| format!(" (accepted: {a})"));
+        return Some(format!("{}{}", verdict.what, accepted.unwrap_or_default()));
+    }
+    let entry = report.entry(item)?;
+    match item {
+        Item::Hunk { .. } => report.hunk(item)?.why.clone(),
+        Item::File { path, .. } => {
+            let of = |f: &&mlx_overlay_engine::report::FileReport| {
+                f.path == *path || f.from.as_ref() == Some(path)
+            };
+            let file = entry.patch.files.iter().find(of)?;
+            let moved = (file.path != *path).then(|| format!("it is `{}` now", file.path));
+            file.why.clone().or(moved)
+        }
+        Item::Derived { .. } => entry.derived.as_ref()?.why.clone(),
+        Item::Contract { .. } => None,
+    }
+}
+
+/// Prints a report for people.
+pub fn text(ui: &mut Ui, report: &Report, shown: Shown) {
+    ui.line(paint(BOLD, summary(report)));
+    ui.line(verdict(report));
+    let (persons, looks): (Vec<&Finding>, Vec<&Finding>) =
+        report.findings.iter().partition(|f| f.needs_person);
+    section(ui, "Needs a person", &persons, report, shown);
+    section(ui, "Worth a look", &looks, report, shown);
+    nearby(ui, report, shown);
+    citations(ui, report);
+    if let Some(steps) = &report.history {
+        history(ui, steps);
+    }
+    if shown.all {
+        everything(ui, report);
+    }
+}
+
+fn style(state: State) -> anstyle::Style {
+    match state {
+        State::Class(class) => render::class_style(class),
+        State::Inferred(_) | State::Contract(Status::Changed) => WARN,
+        State::Contract(Status::Broken) => BAD,
+        State::Contract(_) => GOOD,
+    }
+}
+
+const INDENT: &str = "               ";
+
+fn section(ui: &mut Ui, title: &str, findings: &[&Finding], report: &Report, shown: Shown) {
+    if findings.is_empty() {
+        return;
+    }
+    ui.line("");
+    ui.line(paint(BOLD, format!("{title}:")));
+    for finding in findings {
+        let state = paint(style(finding.state), format!("{:<12}", finding.state.as_str()));
+        let place = place(report, &finding.item).map(|p| format!("  {p}")).unwrap_or_default();
+        ui.line(format!("  {state} {}{}", finding.item, paint(DIM, place)));
+        if let Some(why) = why(report, &finding.item) {
+            ui.line(format!("{INDENT}{why}"));
+        }
+        if let Some(found) = &finding.cause {
+            ui.line(format!("{INDENT}since {}", cause(found)));
+        }
+        if let Some(conflict) = report.hunk(&finding.item).and_then(|h| h.conflict.as_ref()) {
+            render::both_sides(ui, conflict);
+        }
+        if let (true, Some(verdict)) = (shown.diff, report.contract(&finding.item)) {
+            verdict.diff.iter().for_each(|l| ui.line(format!("{INDENT}{}", render::diff_line(l))));
+        }
+    }
+}
+
+fn nearby(ui: &mut Ui, report: &Report, shown: Shown) {
+    let mut hunks = report.changed_nearby().peekable();
+    if hunks.peek().is_none() {
+        return;
+    }
+    ui.line("");
+    ui.line(paint(BOLD, "Placed, and changed nearby:"));
+    for (entry, number, hunk) in hunks {
+        let line = hunk.line.map(|l| format!(":{l}")).unwrap_or_default();
+        ui.line(format!(
+            "  {entry}, hunk {number}  {}",
+            paint(DIM, format!("{}{line}", hunk.file))
+        ));
+        if let (true, Some(nearby)) = (shown.diff, &hunk.nearby) {
+            nearby.diff.iter().for_each(|l| ui.line(format!("{INDENT}{}", render::diff_line(l))));
+        }
+    }
+    if !shown.diff {
+        ui.line(paint(DIM, "  (--diff shows how)"));
+    }
+}
+
+fn citations(ui: &mut Ui, report: &Report) {
+    let mut moved = report.moved_citations().peekable();
+    if moved.peek().is_none() {
+        return;
+    }
+    ui.line("");
+    ui.line(paint(BOLD, "Citations that move:"));
+    for (old, new) in moved {
+        ui.line(format!("  {old} → {new}"));
+    }
+}
+
+fn history(ui: &mut Ui, steps: &[Step]) {
+    ui.line("");
+    ui.line(paint(BOLD, "Commit by commit:"));
+    if steps.is_empty() {
+        ui.line("  no commit on the way changes anything");
+    }
+    for step in steps {
+        ui.line(format!("  {}", cause(&step.commit)));
+        for change in &step.changes {
+            let to = paint(style(change.to), change.to);
+            ui.line(format!("    {}: {} → {to}", change.item, change.from));
+        }
+    }
+}
+
+fn everything(ui: &mut Ui, report: &Report) {
+    ui.line("");
+    ui.line(paint(BOLD, "Everything:"));
+    for entry in &report.entries {
+        render::patch(ui, &entry.as_patch());
+        if let Some(made) = entry.derived.as_ref().and_then(|d| d.made.as_ref()) {
+            let (from, to) = made.source_lines;
+            ui.line(format!("  derived      {} from {}:{from}-{to}", made.name, made.file));
+        }
+    }
+    for verdict in &report.contracts {
+        let state = paint(style(State::Contract(verdict.status)), verdict.status.as_str());
+        ui.line(format!(
+            "  {state:<12} {} {}: {}",
+            verdict.kind.as_str(),
+            verdict.name,
+            verdict.what
+        ));
+    }
+}
+
+/// Prints a report for the body of a pull request.
+pub fn markdown(ui: &mut Ui, report: &Report, shown: Shown) {
+    ui.line(format!("## {} → {}", named(&report.pin), named(&report.target)));
+    ui.line("");
+    ui.line(format!("{}.", summary(report)));
+    ui.line(verdict(report));
+    if !report.findings.is_empty() {
+        ui.line("");
+        ui.line("| State | What | Where | Since |");
+        ui.line("| --- | --- | --- | --- |");
+        for finding in &report.findings {
+            let why = why(report, &finding.item).map(|w| format!(": {w}")).unwrap_or_default();
+            let place = place(report, &finding.item).unwrap_or_default();
+            let since = finding.cause.as_ref().map(cause).unwrap_or_default();
+            let state = if finding.needs_person {
+                format!("**{}**", finding.state)
+            } else {
+                finding.state.to_string()
+            };
+            let what = cell(&format!("{}{why}", finding.item));
+            ui.line(format!("| {state} | {what} | `{place}` | {} |", cell(&since)));
+        }
+    }
+    for (old, new) in report.moved_citations() {
+        ui.line("");
+        ui.line(format!("- `{old}` is `{new}` now"));
+    }
+    if let Some(steps) = &report.history {
+        ui.line("");
+        ui.line("| Commit | Date | Subject | Changes |");
+        ui.line("| --- | --- | --- | --- |");
+        for Step { commit, changes } in steps {
+            let changes: Vec<String> =
+                changes.iter().map(|c| format!("{}: {} → {}", c.item, c.from, c.to)).collect();
+            let id = &commit.commit.to_string()[..8];
+            let (subject, changes) = (cell(&commit.subject), cell(&changes.join("; ")));
+            ui.line(format!("| `{id}` | {} | {subject} | {changes} |", commit.date));
+        }
+    }
+    if shown.diff {
+        let changed = report.contracts.iter().filter(|v| !v.diff.is_empty());
+        for verdict in changed {
+            ui.line("");
+            ui.line(format!(
+                "<details><summary>{} {}</summary>\n",
+                verdict.kind.as_str(),
+                verdict.name
+            ));
+            ui.line("```diff");
+            verdict.diff.iter().for_each(|l| ui.line(l));
+            ui.line("```\n\n</details>");
+        }
+    }
+}
+
+/// A text as a table's cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ").replace('<', "&lt;")
+}
