@@ -69,9 +69,7 @@ impl Start {
         let series = Series::load(&pin)?;
         let history = history(args)?;
         let tree: Box<dyn Tree> = match &history {
-            Some(history) if history.has(pin.commit) => {
-                Box::new(history.tree(pin.commit)?)
-            }
+            Some(history) if history.has(pin.commit) => Box::new(history.tree(pin.commit)?),
             _ => Box::new(args.source.acquire(&pin, ui)?.tree),
         };
         Ok(Self { project, pin, series, tree, history })
