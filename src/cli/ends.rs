@@ -22,13 +22,21 @@ use super::ui::Ui;
 #[derive(Debug, clap::Args)]
 pub struct EndArgs {
     /// The target: a commit, a tag or a branch of upstream, or a released tree
-    /// as crate:NAME@VERSION:folder
-    #[arg(long, value_name = "REV", default_value = "HEAD")]
-    pub to: String,
+    /// as crate:NAME@VERSION:folder; drift takes the clone's HEAD where none is named
+    #[arg(long, value_name = "REV")]
+    pub to: Option<String>,
     /// The pin to start from, and where upstream is. A commit, tag or branch is
     /// looked up in a clone with its history
     #[command(flatten)]
     pub source: SourceArgs,
+}
+
+impl EndArgs {
+    /// The target as it was named; the tip of the clone where it was not.
+    #[must_use]
+    pub fn to(&self) -> &str {
+        self.to.as_deref().unwrap_or("HEAD")
+    }
 }
 
 /// A pin, the series made for it, and its files.

@@ -46,7 +46,7 @@ pub struct Args {
 pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json, Format::Markdown])?;
     let start = Start::open(&args.ends, ui)?;
-    let target = start.target(&args.ends.to, ui)?;
+    let target = start.target(args.ends.to(), ui)?;
     let mut report = report(&start, &target, ui)?;
     if !args.history {
         report.history = None;

@@ -122,7 +122,7 @@ pub fn judge(
 }
 
 /// One verdict for each derived function: its original is a contract too.
-fn originals(series: &Series, entries: &[EntryReport], id: &str) -> Vec<Verdict> {
+pub(crate) fn originals(series: &Series, entries: &[EntryReport], id: &str) -> Vec<Verdict> {
     let rules = series.entries.iter().filter_map(|e| match &e.change {
         Change::Derive(rule) => Some((&e.name, rule)),
         Change::Patch { .. } => None,
