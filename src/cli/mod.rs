@@ -11,6 +11,7 @@ mod faults;
 pub mod progress;
 pub mod render;
 pub mod render_drift;
+pub mod render_rebase;
 pub mod ui;
 
 use std::path::PathBuf;

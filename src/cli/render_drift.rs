@@ -19,14 +19,17 @@ pub struct Shown {
 }
 
 /// The first digits of a commit, or the name of an end that has none.
-fn short(end: &End) -> String {
+#[must_use]
+pub fn short(end: &End) -> String {
     match end.commit {
         Some(commit) => commit.to_string()[..8].to_owned(),
         None => end.name.clone(),
     }
 }
 
-fn named(end: &End) -> String {
+/// An end with what is known of it.
+#[must_use]
+pub fn named(end: &End) -> String {
     let short = short(end);
     let name = if end.name.starts_with(&short[..short.len().min(7)]) { "" } else { &end.name };
     let date = end.date.as_deref().unwrap_or_default();
@@ -35,7 +38,8 @@ fn named(end: &End) -> String {
 }
 
 /// What a commit is called in a line.
-fn cause(cause: &Cause) -> String {
+#[must_use]
+pub fn cause(cause: &Cause) -> String {
     format!("{} {} {}", &cause.commit.to_string()[..8], cause.date, cause.subject)
 }
 

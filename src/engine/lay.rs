@@ -193,7 +193,12 @@ fn made(result: Result<Derived, DeriveError>) -> Result<Result<Derived, String>,
     }
 }
 
-fn pass_over(entry: &Entry, ground: &mut Ground<'_>) -> Result<(), LayError> {
+/// Lays an entry on the base alone: what follows is still mapped from the text
+/// it was made for.
+///
+/// # Errors
+/// As [`lay`].
+pub(crate) fn pass_over(entry: &Entry, ground: &mut Ground<'_>) -> Result<(), LayError> {
     match &entry.change {
         Change::Patch { path, bytes } => {
             let parsed = patch::parse(bytes).map_err(|r| refused(path, r.into()))?;

@@ -27,6 +27,7 @@ pub mod patch;
 pub mod pin;
 pub mod progress;
 pub mod publish;
+pub mod rebase;
 #[cfg(feature = "fetch")]
 pub mod registry;
 pub mod report;

@@ -2,7 +2,7 @@
 
 use mlx_overlay_engine::drift::{Line, Report, Trace, judge, line, trace_line};
 
-use crate::cli::ends::{EndArgs, Start, Target, drift_error, git_error};
+use crate::cli::ends::{EndArgs, Start, Target};
 use crate::cli::error::{CommandError, Outcome};
 use crate::cli::render_drift::{self, Shown};
 use crate::cli::ui::{Format, Ui};
@@ -46,7 +46,7 @@ pub struct Args {
 pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json, Format::Markdown])?;
     let start = Start::open(&args.ends, ui)?;
-    let target = start.target(&args.ends.to, ui)?;
+    let target = start.target(args.ends.to(), ui)?;
     let mut report = report(&start, &target, ui)?;
     if !args.history {
         report.history = None;
@@ -66,9 +66,9 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
 /// As [`run`].
 pub fn report(start: &Start, target: &Target, ui: &mut Ui) -> Result<Report, CommandError> {
     let (series, pin) = (&start.series, start.tree.as_ref());
-    let at_pin = judge(series, pin, pin, &start.pin.commit.to_string()).map_err(drift_error)?;
-    at_pin.require_pin().map_err(drift_error)?;
-    let found = judge(series, pin, target.tree.as_ref(), &target.id).map_err(drift_error)?;
+    let at_pin = judge(series, pin, pin, &start.pin.commit.to_string())?;
+    at_pin.require_pin()?;
+    let found = judge(series, pin, target.tree.as_ref(), &target.id)?;
     let trace = trace(start, target, ui)?;
     Ok(Report::new(start.end(), target.end.clone(), found, trace))
 }
@@ -79,11 +79,10 @@ fn trace(start: &Start, target: &Target, ui: &mut Ui) -> Result<Option<Trace>, C
         ui.warn("this history does not have the pin's commit: no causes can be named");
         return Ok(None);
     }
-    match line(history, start.pin.commit, commit.id).map_err(git_error)? {
+    match line(history, start.pin.commit, commit.id)? {
         Line::After(commits) => {
-            trace_line(&start.series, start.tree.as_ref(), history, &commits, &target.id)
-                .map(Some)
-                .map_err(drift_error)
+            let pin = start.tree.as_ref();
+            Ok(Some(trace_line(&start.series, pin, history, &commits, &target.id)?))
         }
         Line::NotAfter => Ok(None),
     }

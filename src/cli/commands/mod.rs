@@ -6,6 +6,7 @@ mod drift;
 pub mod fetch;
 mod pin;
 pub mod published;
+mod rebase;
 mod status;
 mod try_patch;
 mod verify;
@@ -22,6 +23,7 @@ pub enum Command {
     Status(status::Args),
     Verify(verify::Args),
     Drift(drift::Args),
+    Rebase(rebase::Args),
     Try(try_patch::Args),
     Pin(pin::Args),
     Doctor(doctor::Args),
@@ -38,6 +40,7 @@ pub fn run(command: Command, ui: &mut Ui) -> Result<Outcome, CommandError> {
         Command::Status(args) => status::run(&args, ui),
         Command::Verify(args) => verify::run(&args, ui),
         Command::Drift(args) => drift::run(args, ui),
+        Command::Rebase(args) => rebase::run(args, ui),
         Command::Try(args) => try_patch::run(args, ui),
         Command::Pin(args) => pin::run(args, ui),
         Command::Doctor(args) => doctor::run(args, ui),

@@ -61,6 +61,7 @@ impl Trees<'_> {
                 let mut verdict = watch::compare(watch, &then.bytes, &now.bytes);
                 if path != watch.file {
                     verdict.what.push_str(&format!("; the file is `{path}` now"));
+                    verdict.moved_to = Some(path.to_string());
                 }
                 verdict
             }

@@ -256,9 +256,13 @@ pub struct Verdict {
     /// Where it stands at the target: file and 1-based line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// The new `file:line` of a citation that still holds and moved.
+    /// The new `file:line` of a citation that still holds and moved, or the new
+    /// file of a watch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<String>,
+    /// Of a note: removed lines that nothing declares.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<String>,
     /// The reason given for accepting it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<String>,
@@ -281,6 +285,7 @@ impl Verdict {
             what: what.into(),
             place: None,
             moved_to: None,
+            open: Vec::new(),
             acknowledged: None,
             diff: Vec::new(),
         }

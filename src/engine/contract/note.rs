@@ -42,7 +42,12 @@ pub fn check_notes(notes: &[Note], entries: &[(&str, &Patch)], strip: usize) -> 
             } else {
                 (Status::Broken, format!("the series has no patch entry `{entry}`"))
             };
-            Verdict::new(ContractKind::Note, name, status, what)
+            let mut verdict = Verdict::new(ContractKind::Note, name, status, what);
+            let open = |(line, (gone, declared)): (&String, &(usize, usize))| {
+                std::iter::repeat_n(line.clone(), gone.saturating_sub(*declared))
+            };
+            verdict.open = lines.iter().flat_map(open).collect();
+            verdict
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{Cause, Finding, Item, Judgement, State, Trace};
-use crate::contract::Verdict;
+use crate::contract::{ContractKind, Verdict};
 use crate::lay::EntryReport;
 use crate::snapshot::ObjectId;
 
@@ -112,7 +112,8 @@ impl Report {
 
     /// Citations that hold at another place: the old and the new one.
     pub fn moved_citations(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.contracts.iter().filter_map(|v| Some((v.name.as_str(), v.moved_to.as_deref()?)))
+        let cited = self.contracts.iter().filter(|v| v.kind == ContractKind::Cite);
+        cited.filter_map(|v| Some((v.name.as_str(), v.moved_to.as_deref()?)))
     }
 
     /// Hunks that were placed although something around them changed, with

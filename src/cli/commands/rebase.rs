@@ -1,0 +1,307 @@
+//! `overlay rebase`: the series moved to another pin.
+
+use std::path::{Path, PathBuf};
+
+use mlx_overlay_engine::drift::{Line, line, trace_line};
+use mlx_overlay_engine::git::CommitInfo;
+use mlx_overlay_engine::pin::Project;
+use mlx_overlay_engine::rebase::session::{self, Session, State, Unresolved, work_folder};
+use mlx_overlay_engine::rebase::{
+    Decision, Decisions, Names, NewPin, Plan, RebaseError, Stop, plan, publish,
+};
+use mlx_overlay_engine::series::Change;
+use mlx_overlay_engine::snapshot::Tree;
+
+use crate::cli::ends::{EndArgs, Start, Target};
+use crate::cli::error::{CommandError, ErrorKind, Outcome};
+use crate::cli::render_rebase;
+use crate::cli::ui::{Format, Ui};
+
+/// Move the series to another pin, all or nothing
+///
+/// Every entry is mapped from the pin's text to the target's: kept byte for
+/// byte where nothing moved, made again where something did, dropped where
+/// upstream has it. Then the contracts are checked, patches/<new pin>/ is
+/// written, and mlx-pin.toml moves to it. The old pin's folder is never
+/// touched, and `overlay apply --pin OLD` goes on working.
+///
+/// Where an entry does not hold, the rebase stops: its files lie in
+/// .overlay-rebase/work with diff3 markers, everything before it is kept. Edit
+/// them and --continue, or --skip the entry, or --abort. Where a contract does
+/// not hold, --continue with --accept 'KIND NAME=REASON' says why the series
+/// still does. A rebase that was killed goes on with --continue.
+///
+/// Without any of these it says where a rebase under way stands.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  overlay rebase --to v0.32.2 --dry-run     what would become of each entry?
+  overlay rebase --to v0.32.2               move the pin
+  overlay rebase --continue                 after resolving a conflict
+  overlay rebase --continue --accept 'watch qmv_impl=the twin was changed too'")]
+pub struct Args {
+    #[command(flatten)]
+    ends: EndArgs,
+    /// Say what would become of each entry, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Go on, with the files in .overlay-rebase/work as the entry's result
+    #[arg(long = "continue", conflicts_with_all = ["skip", "abort", "dry_run"])]
+    go_on: bool,
+    /// Leave the entry that stopped the rebase out of the new series
+    #[arg(long, value_name = "ENTRY", conflicts_with_all = ["abort", "dry_run"])]
+    skip: Option<String>,
+    /// Give the rebase up: everything is as it was before it began
+    #[arg(long, conflicts_with = "dry_run")]
+    abort: bool,
+    /// Accept a contract that does not hold, with the reason
+    #[arg(long, value_name = "KIND NAME=REASON")]
+    accept: Vec<String>,
+}
+
+/// Runs `overlay rebase`.
+///
+/// # Errors
+/// The pin, the series or the target cannot be read, or the new pin cannot be
+/// written.
+pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
+    ui.only(&[Format::Text, Format::Json])?;
+    let project = Project::find(&std::env::current_dir()?)?;
+    let under_way = session::standing(&project.root)?;
+    let accepted = accepted(&args.accept)?;
+    if args.dry_run {
+        return dry_run(&args, accepted, ui);
+    }
+    let Some(state) = under_way else {
+        if args.go_on || args.skip.is_some() || args.abort {
+            return Err(CommandError::usage("no rebase is under way")
+                .hint("overlay rebase --to REV begins one"));
+        }
+        if args.ends.to.is_none() {
+            return Err(CommandError::usage("no rebase is under way, and --to names no target")
+                .hint("overlay rebase --to REV begins one")
+                .hint("overlay drift --to REV says first what it would break"));
+        }
+        return begin(&args, accepted, ui);
+    };
+    if !args.go_on && args.skip.is_none() && !args.abort {
+        if args.ends.to.is_some() {
+            return Err(CommandError::usage(format!("a rebase to {} is under way", state.name))
+                .hint("overlay rebase says where it stands")
+                .hint("overlay rebase --abort gives it up"));
+        }
+        render_rebase::standing(ui, &project.root, &state);
+        return Ok(Outcome::NeedsPerson);
+    }
+    let Some(mut session) = Session::resume(&project.root)? else {
+        return Err(CommandError::usage("no rebase is under way"));
+    };
+    if args.abort {
+        session.abort(&project)?;
+        render_rebase::aborted(ui, &state);
+        return Ok(Outcome::Done);
+    }
+    if session.is_done(&project) {
+        session.end()?;
+        render_rebase::done(ui, &project.current.folder, None);
+        return Ok(Outcome::Done);
+    }
+    args.ends.to = Some(session.state.to.to_string());
+    args.ends.source.pin = Some(session.state.from.to_string());
+    if args.ends.source.from.is_none() {
+        args.ends.source.from = Some(session.state.upstream.clone());
+    }
+    let start = Start::open(&args.ends, ui)?;
+    session.require_same(&start.series)?;
+    session.state.decisions.accepted.extend(accepted);
+    session.save()?;
+    let target = start.target(&session.state.to.to_string(), ui)?;
+    if let Some(entry) = &args.skip {
+        skip(&mut session, &start, entry)?;
+    } else if let Some(entry) = session.state.stopped.clone() {
+        take(&mut session, &start, &target, &entry)?;
+    }
+    advance(session, &start, &target, ui)
+}
+
+/// `KIND NAME=REASON`, each.
+fn accepted(given: &[String]) -> Result<Vec<(String, String)>, CommandError> {
+    let one = |text: &String| {
+        let (name, reason) = text
+            .split_once('=')
+            .filter(|(_, r)| !r.trim().is_empty())
+            .ok_or_else(|| CommandError::usage(format!("`{text}` is not 'KIND NAME=REASON'")))?;
+        Ok((name.trim().to_owned(), reason.trim().to_owned()))
+    };
+    given.iter().map(one).collect()
+}
+
+fn dry_run(
+    args: &Args,
+    accepted: Vec<(String, String)>,
+    ui: &mut Ui,
+) -> Result<Outcome, CommandError> {
+    let start = Start::open(&args.ends, ui)?;
+    let target = start.target(args.ends.to(), ui)?;
+    let decisions = Decisions { accepted: accepted.into_iter().collect(), ..Decisions::default() };
+    let plan = planned(&start, &target, &decisions, ui)?;
+    render_rebase::planned(ui, &start.end(), &target.end, &plan, None);
+    Ok(if plan.is_whole() { Outcome::Done } else { Outcome::NeedsPerson })
+}
+
+fn begin(
+    args: &Args,
+    accepted: Vec<(String, String)>,
+    ui: &mut Ui,
+) -> Result<Outcome, CommandError> {
+    let start = Start::open(&args.ends, ui)?;
+    let target = start.target(args.ends.to(), ui)?;
+    let (Some(commit), Some(history)) = (&target.commit, &start.history) else {
+        return Err(CommandError::usage(format!(
+            "`{}` is a released tree: it has no commit to pin",
+            target.id
+        ))
+        .hint("overlay rebase --dry-run works on it, and so do drift and apply --at"));
+    };
+    if commit.id == start.pin.commit {
+        return Err(CommandError::usage(format!("{} is the pin already", target.end.name)));
+    }
+    let upstream = history.path().display().to_string();
+    let mut state =
+        State::new(&start.series, start.pin.commit, commit.id, &target.end.name, &upstream);
+    state.decisions.accepted.extend(accepted);
+    // A series that does not hold where it is cannot be moved.
+    let pin = start.tree.as_ref();
+    mlx_overlay_engine::drift::judge(&start.series, pin, pin, &start.pin.commit.to_string())?
+        .require_pin()?;
+    let session = Session::begin(&start.project.root, state)?;
+    advance(session, &start, &target, ui)
+}
+
+/// Plans again with all that is decided, and either stops or moves the pin.
+fn advance(
+    mut session: Session,
+    start: &Start,
+    target: &Target,
+    ui: &mut Ui,
+) -> Result<Outcome, CommandError> {
+    let root = start.project.root.clone();
+    let plan = planned(start, target, &session.state.decisions, ui)?;
+    match &plan.stop {
+        Some(Stop::Entry { report, files }) => {
+            session.stop(&report.name, files)?;
+            render_rebase::planned(ui, &start.end(), &target.end, &plan, Some(&work_folder(&root)));
+            Ok(Outcome::NeedsPerson)
+        }
+        Some(Stop::Contracts { .. }) => {
+            session.stop("contracts", &[])?;
+            render_rebase::planned(ui, &start.end(), &target.end, &plan, Some(&work_folder(&root)));
+            Ok(Outcome::NeedsPerson)
+        }
+        None => {
+            let commit = target.commit.as_ref().expect("only a commit begins a session");
+            let new = new_pin(start, commit)?;
+            session.publishing(&start.project)?;
+            let folder = publish(&start.project, &start.series, &plan, &new, target.tree.as_ref())?;
+            session.end()?;
+            render_rebase::planned(ui, &start.end(), &target.end, &plan, None);
+            render_rebase::done(ui, &folder, Some(&plan));
+            Ok(Outcome::Done)
+        }
+    }
+}
+
+fn new_pin(start: &Start, commit: &CommitInfo) -> Result<NewPin, CommandError> {
+    let history = start.history.as_ref().expect("only a commit of a history begins a session");
+    let listing = history.tree(commit.id)?.listing().clone();
+    Ok(NewPin { commit: commit.id, date: commit.date.clone(), listing })
+}
+
+/// The plan, with the commits that landed what has landed.
+fn planned(
+    start: &Start,
+    target: &Target,
+    decisions: &Decisions,
+    ui: &mut Ui,
+) -> Result<Plan, CommandError> {
+    let (pin, name) = (start.pin.short(), render_rebase::short(&target.end));
+    let names = Names { pin: &pin, target: &name, id: &target.id };
+    let tree: &dyn Tree = target.tree.as_ref();
+    let mut plan = plan(&start.series, start.tree.as_ref(), tree, names, decisions)?;
+    if let (Some(history), Some(commit)) = (&start.history, &target.commit) {
+        if !history.has(start.pin.commit) {
+            ui.warn("this history does not have the pin's commit: no commits can be named");
+        } else if let Line::After(commits) = line(history, start.pin.commit, commit.id)? {
+            let pin = start.tree.as_ref();
+            plan.name_causes(&trace_line(&start.series, pin, history, &commits, &target.id)?);
+        }
+    }
+    Ok(plan)
+}
+
+fn skip(session: &mut Session, start: &Start, entry: &str) -> Result<(), CommandError> {
+    if !start.series.entries.iter().any(|e| e.name == entry) {
+        return Err(CommandError::usage(format!("the series has no entry `{entry}`")));
+    }
+    if session.state.stopped.as_deref() != Some(entry) {
+        let what = match &session.state.stopped {
+            Some(at) => format!("the rebase stopped at `{at}`, not at `{entry}`"),
+            None => format!("the rebase did not stop at `{entry}`"),
+        };
+        return Err(CommandError::usage(what));
+    }
+    Ok(session.decide(entry, Decision::Skip)?)
+}
+
+/// Takes the files in the work folder over as the result of the entry that
+/// stopped the rebase.
+fn take(
+    session: &mut Session,
+    start: &Start,
+    target: &Target,
+    entry: &str,
+) -> Result<(), CommandError> {
+    let Some(Change::Patch { bytes, .. }) =
+        start.series.entries.iter().find(|e| e.name == entry).map(|e| &e.change)
+    else {
+        // Contracts, or a derived function: nothing lies in the work folder.
+        return Ok(());
+    };
+    let (pin, name) = (start.pin.short(), render_rebase::short(&target.end));
+    let names = Names { pin: &pin, target: &name, id: &target.id };
+    let decisions = &session.state.decisions;
+    let plan = plan(&start.series, start.tree.as_ref(), target.tree.as_ref(), names, decisions)?;
+    let Some(Stop::Entry { report, files }) = &plan.stop else { return Ok(()) };
+    if report.name != entry {
+        return Ok(());
+    }
+    match session.take(entry, files, bytes)? {
+        Ok(()) => Ok(()),
+        Err(Unresolved::Marker { path, line }) => {
+            Err(left(&path, line).hint(format!("overlay rebase --skip {entry} leaves it out")))
+        }
+        Err(Unresolved::Nothing) => Err(CommandError::usage(format!(
+            "nothing of `{entry}` is left in the work folder: its files are upstream's"
+        ))
+        .hint(format!("overlay rebase --skip {entry} says that this is meant"))),
+    }
+}
+
+fn left(path: &Path, line: usize) -> CommandError {
+    let shown: PathBuf = path.to_path_buf();
+    CommandError::new(ErrorKind::Usage, anyhow::anyhow!("a conflict marker is left"))
+        .at(shown.display(), Some(line), None)
+        .hint("edit the file, then overlay rebase --continue")
+}
+
+impl From<RebaseError> for CommandError {
+    fn from(error: RebaseError) -> Self {
+        match error {
+            RebaseError::Drift(error) => error.into(),
+            error @ (RebaseError::Decision { .. } | RebaseError::State { .. }) => {
+                CommandError::new(ErrorKind::Refused, error)
+            }
+            error => CommandError::new(ErrorKind::Failed, error),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A rebase for people: what became of each entry, and what to do next.
+
+use std::path::Path;
+
+use mlx_overlay_engine::drift::End;
+use mlx_overlay_engine::rebase::session::State;
+use mlx_overlay_engine::rebase::{Outcome, Plan, Stop};
+
+use super::render;
+use super::render_drift::{cause, named};
+use super::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
+
+pub use super::render_drift::short;
+
+fn style(outcome: Outcome) -> anstyle::Style {
+    match outcome {
+        Outcome::Same | Outcome::Refreshed | Outcome::Landed => GOOD,
+        Outcome::Resolved | Outcome::Skipped => WARN,
+    }
+}
+
+/// Prints a plan, and where it stops what to do; `work` is the folder with the
+/// files to finish, of a rebase that is under way.
+pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&Path>) {
+    if ui.format() == Format::Json {
+        let work = work.map(|w| w.display().to_string());
+        let result =
+            serde_json::json!({ "pin": pin, "target": target, "plan": plan, "work": work });
+        ui.json("rebase", 1, &result);
+        return;
+    }
+    ui.line(paint(BOLD, format!("{} → {}", named(pin), named(target))));
+    for entry in &plan.entries {
+        let outcome = paint(style(entry.outcome), format!("{:<10}", entry.outcome.as_str()));
+        let by = match (&entry.landed_by, entry.outcome) {
+            (Some(by), Outcome::Landed) => format!("  with {}", cause(by)),
+            (Some(by), _) => format!("  a part landed with {}", cause(by)),
+            (None, Outcome::Landed) => "  with an unknown commit".into(),
+            (None, _) => String::new(),
+        };
+        ui.line(format!("  {outcome} {}{}", entry.name, paint(DIM, by)));
+    }
+    match &plan.stop {
+        None => {}
+        Some(Stop::Entry { report, .. }) => {
+            ui.line("");
+            ui.line(format!("{} at this entry:", paint(BAD, "stopped")));
+            render::entry(ui, report);
+            next_after_entry(ui, &report.name, work);
+        }
+        Some(Stop::Contracts { verdicts }) => {
+            ui.line("");
+            ui.line(format!(
+                "{}: every entry holds, and these contracts do not:",
+                paint(BAD, "stopped")
+            ));
+            for verdict in verdicts {
+                let state = paint(BAD, format!("{:<12}", verdict.status.as_str()));
+                ui.line(format!("  {state} {} {}", verdict.kind.as_str(), verdict.name));
+                ui.line(format!("               {}", verdict.what));
+                verdict
+                    .diff
+                    .iter()
+                    .for_each(|l| ui.line(format!("               {}", render::diff_line(l))));
+            }
+            if work.is_some() {
+                ui.line("");
+                for verdict in verdicts {
+                    let name = format!("{} {}", verdict.kind.as_str(), verdict.name);
+                    ui.line(format!(
+                        "  overlay rebase --continue --accept '{name}=why the series still holds'"
+                    ));
+                }
+                ui.line("  overlay rebase --abort");
+            }
+        }
+    }
+}
+
+fn next_after_entry(ui: &mut Ui, entry: &str, work: Option<&Path>) {
+    let Some(work) = work else { return };
+    ui.line("");
+    ui.line("Nothing is moved yet; what was decided before is kept. Next:");
+    if work.is_dir() {
+        ui.line(format!("  edit the files in {}, then overlay rebase --continue", work.display()));
+    }
+    ui.line(format!("  overlay rebase --skip {entry}"));
+    ui.line("  overlay rebase --abort");
+}
+
+/// Prints where a rebase under way stands.
+pub fn standing(ui: &mut Ui, root: &Path, state: &State) {
+    if ui.format() == Format::Json {
+        ui.json("rebase-state", 1, &serde_json::json!({ "state": state }));
+        return;
+    }
+    let to = &state.to.to_string()[..8];
+    let from = &state.from.to_string()[..8];
+    ui.line(paint(BOLD, format!("A rebase from {from} to {} ({to}) is under way.", state.name)));
+    for (entry, decision) in &state.decisions.entries {
+        let what = match decision {
+            mlx_overlay_engine::rebase::Decision::Skip => "left out",
+            mlx_overlay_engine::rebase::Decision::Patch(_) => "resolved",
+        };
+        ui.line(format!("  {what} {entry}"));
+    }
+    match state.stopped.as_deref() {
+        Some("contracts") => {
+            ui.line("It stopped at contracts that do not hold. Next:");
+            ui.line("  overlay rebase --continue --accept 'KIND NAME=REASON'");
+            ui.line("  overlay rebase --abort");
+        }
+        Some(entry) => {
+            ui.line(format!("It stopped at `{entry}`."));
+            let work = mlx_overlay_engine::rebase::session::work_folder(root);
+            next_after_entry(ui, entry, Some(&work));
+        }
+        None => {
+            ui.line("It was stopped from outside. Next:");
+            ui.line("  overlay rebase --continue");
+            ui.line("  overlay rebase --abort");
+        }
+    }
+}
+
+/// Prints that a rebase was given up.
+pub fn aborted(ui: &mut Ui, state: &State) {
+    if ui.format() == Format::Json {
+        ui.json("rebase", 1, &serde_json::json!({ "aborted": state.to }));
+        return;
+    }
+    ui.line(format!("The rebase to {} is given up; everything is as it was.", state.name));
+}
+
+/// Prints that the pin moved.
+pub fn done(ui: &mut Ui, folder: &Path, plan: Option<&Plan>) {
+    if ui.format() == Format::Json {
+        if plan.is_none() {
+            ui.json("rebase", 1, &serde_json::json!({ "folder": folder.display().to_string() }));
+        }
+        return;
+    }
+    ui.line(format!(
+        "{} the series is in {}, and mlx-pin.toml names it.",
+        paint(GOOD, "Moved:"),
+        folder.display()
+    ));
+    let moved = plan
+        .into_iter()
+        .flat_map(|p| &p.contracts)
+        .filter_map(|v| Some((v.kind.as_str(), v.name.as_str(), v.moved_to.as_deref()?)));
+    for (kind, name, to) in moved {
+        ui.line(format!("  {kind} {name} is {to} now: change what cites it"));
+    }
+    ui.line("Next: overlay apply");
+}

@@ -1,0 +1,221 @@
+//! Moving a series to another pin.
+//!
+//! [`plan`] works out, in memory, what becomes of every entry: kept as it is,
+//! made again, dropped because upstream has it, or stopped at for a person. It
+//! is pure: the same series, trees and decisions give the same plan, so that a
+//! rebase that was killed goes on by planning again. [`session`] keeps the
+//! decisions on disk, and [`publish`] writes the new pin, all or nothing.
+
+mod markers;
+mod plan;
+mod publish;
+mod remake;
+mod series_text;
+pub mod session;
+mod text;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::contract::Verdict;
+use crate::drift::{Cause, DriftError, Item, State, Trace};
+use crate::lay::EntryReport;
+use crate::report::HunkClass;
+use crate::snapshot::{File, ReadError, TreePath};
+
+pub use plan::{Names, plan};
+pub use publish::{NewPin, publish};
+pub use remake::Remade;
+
+/// What a person decided so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Decisions {
+    /// By entry.
+    pub entries: BTreeMap<String, Decision>,
+    /// Contracts whose change was accepted, by `kind name`, with the reason.
+    pub accepted: BTreeMap<String, String>,
+}
+
+/// What a person decided on an entry that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// It is left out of the new series.
+    Skip,
+    /// This patch takes its place.
+    Patch(String),
+}
+
+/// What a rebase does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// The entries, in the series' order, up to where it stops.
+    pub entries: Vec<Planned>,
+    /// The contracts at the target; none where it stops before them.
+    pub contracts: Vec<Verdict>,
+    /// Where a person must decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+}
+
+/// What becomes of an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Planned {
+    /// Its name.
+    pub name: String,
+    /// What becomes of it.
+    pub outcome: Outcome,
+    /// What was found of it at the target.
+    pub report: EntryReport,
+    /// The upstream commit that landed it, or the last of its hunks that has
+    /// landed; nothing where the target has no history here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub landed_by: Option<Cause>,
+    /// Its patch for the new pin, where that is another.
+    #[serde(skip)]
+    pub patch: Option<Vec<u8>>,
+}
+
+impl Plan {
+    /// Names the commits that landed entries, or hunks of them.
+    pub fn name_causes(&mut self, trace: &Trace) {
+        for planned in &mut self.entries {
+            let landed = |(i, h): (usize, &crate::report::HunkReport)| {
+                let item = Item::Hunk { entry: planned.name.clone(), number: i + 1 };
+                (h.class == HunkClass::Landed)
+                    .then(|| trace.cause(&item, State::Class(HunkClass::Landed)))
+                    .flatten()
+            };
+            let causes = planned.report.patch.hunks.iter().enumerate().filter_map(landed);
+            let place = |cause: &&Cause| trace.steps.iter().position(|s| s.commit == **cause);
+            planned.landed_by = causes.max_by_key(place).cloned();
+        }
+    }
+
+    /// Whether nothing is left for a person.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.stop.is_none()
+    }
+}
+
+/// What becomes of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Byte for byte as it was; a derived function's rule always is.
+    Same,
+    /// Its patch was made again: places, context, blob ids.
+    Refreshed,
+    /// Upstream has all of it: it is dropped.
+    Landed,
+    /// A person resolved it.
+    Resolved,
+    /// A person left it out.
+    Skipped,
+}
+
+impl Outcome {
+    /// Whether the new series has the entry.
+    #[must_use]
+    pub fn stays(self) -> bool {
+        !matches!(self, Outcome::Landed | Outcome::Skipped)
+    }
+
+    /// The outcome as reports write it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Same => "same",
+            Outcome::Refreshed => "refreshed",
+            Outcome::Landed => "landed",
+            Outcome::Resolved => "resolved",
+            Outcome::Skipped => "skipped",
+        }
+    }
+}
+
+/// Where a rebase stops.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "at", rename_all = "kebab-case")]
+pub enum Stop {
+    /// An entry does not hold.
+    Entry {
+        /// What was found of it.
+        report: Box<EntryReport>,
+        /// Its files as a person finds them: merged, with markers.
+        #[serde(skip)]
+        files: Vec<Unfinished>,
+    },
+    /// Every entry holds, and these contracts do not.
+    Contracts {
+        /// Those that do not.
+        verdicts: Vec<Verdict>,
+    },
+}
+
+/// A file of an entry that stopped a rebase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Its path in the target.
+    pub path: TreePath,
+    /// The target's file before the entry; nothing where upstream has none.
+    pub before: Option<File>,
+    /// The file with markers.
+    pub marked: File,
+}
+
+/// Why a rebase cannot be planned or carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum RebaseError {
+    /// The series cannot be judged.
+    #[error(transparent)]
+    Drift(#[from] DriftError),
+    /// A file of a tree cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A decision does not fit.
+    #[error("the decision on `{entry}` does not fit: {what}")]
+    Decision {
+        /// The entry.
+        entry: String,
+        /// Why.
+        what: String,
+    },
+    /// The new series is not what it must be; nothing was written.
+    #[error("the new series was checked before it was written, and {what}; nothing was changed")]
+    Check {
+        /// What is wrong.
+        what: String,
+    },
+    /// The state of the rebase cannot be read, or is not of this series.
+    #[error("{}: {what}", path.display())]
+    State {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// A file of the project cannot be read or written.
+    #[error("{}: {doing}", path.display())]
+    Io {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What failed.
+        doing: &'static str,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl From<crate::lay::LayError> for RebaseError {
+    fn from(error: crate::lay::LayError) -> Self {
+        RebaseError::Drift(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

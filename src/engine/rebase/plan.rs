@@ -1,0 +1,233 @@
+//! What becomes of each entry, one after the other, in memory.
+
+use crate::apply::Ground;
+use crate::contract::{self, Status, Verdict};
+use crate::drift::originals;
+use crate::lay::{EntryReport, PatchParts, STRIP, lay_entry, pass_over};
+use crate::patch::{self, Body, Patch};
+use crate::report::HunkClass;
+use crate::series::{Change, Entry, Series};
+use crate::snapshot::{File, Mode, Snapshot, Tree};
+
+use super::markers::{self, Sides};
+use super::remake::{Around, Remade, remake};
+use super::{Decision, Decisions, Outcome, Plan, Planned, RebaseError, Stop, Unfinished};
+
+/// Names of the two ends, for markers and acknowledgements.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'n> {
+    /// The pin, for people.
+    pub pin: &'n str,
+    /// The target, for people.
+    pub target: &'n str,
+    /// The target as acknowledgements name it.
+    pub id: &'n str,
+}
+
+/// Plans the move of `series` from `pin` to `target`. It stops at the first
+/// entry that does not hold and is not decided, and then at contracts.
+///
+/// # Errors
+/// The series cannot be judged, or a decision does not fit.
+pub fn plan(
+    series: &Series,
+    pin: &dyn Tree,
+    target: &dyn Tree,
+    names: Names<'_>,
+    decisions: &Decisions,
+) -> Result<Plan, RebaseError> {
+    let mut ground = Ground::mapped(pin, target);
+    let mut entries: Vec<Planned> = Vec::new();
+    for entry in &series.entries {
+        match step(entry, &mut ground, names, decisions)? {
+            Ok(planned) => entries.push(planned),
+            Err(stop) => return Ok(Plan { entries, contracts: Vec::new(), stop: Some(stop) }),
+        }
+    }
+    let contracts = contracts(series, pin, target, names, decisions, &entries)?;
+    let open: Vec<Verdict> = contracts.iter().filter(|v| !v.status.holds()).cloned().collect();
+    let stop = (!open.is_empty()).then_some(Stop::Contracts { verdicts: open });
+    Ok(Plan { entries, contracts, stop })
+}
+
+/// One entry: planned, or where a person must decide.
+fn step<'t>(
+    entry: &Entry,
+    ground: &mut Ground<'t>,
+    names: Names<'_>,
+    decisions: &Decisions,
+) -> Result<Result<Planned, Stop>, RebaseError> {
+    let base = ground.base.clone().expect("a rebase maps from the pin");
+    let before = ground.target.clone();
+    let report = lay_entry(entry, ground)?;
+    if report.holds() {
+        let (outcome, patch) = remade(entry, &report, &base, &before, &ground.target)?;
+        return Ok(Ok(Planned {
+            name: entry.name.clone(),
+            outcome,
+            report,
+            landed_by: None,
+            patch,
+        }));
+    }
+    // Whatever was laid of an entry that does not hold is taken back.
+    ground.target = before.clone();
+    ground.base = Some(base.clone());
+    match decisions.entries.get(&entry.name) {
+        None => {
+            let files = unfinished(entry, &report, &base, &before, names)?;
+            Ok(Err(Stop::Entry { report: Box::new(report), files }))
+        }
+        Some(Decision::Skip) => {
+            pass_over(entry, ground)?;
+            let (name, outcome) = (entry.name.clone(), Outcome::Skipped);
+            Ok(Ok(Planned { name, outcome, report, landed_by: None, patch: None }))
+        }
+        Some(Decision::Patch(text)) => {
+            pass_over(entry, ground)?;
+            let report = resolved(entry, report, text, ground)?;
+            let patch = Some(text.clone().into_bytes());
+            let (name, outcome) = (entry.name.clone(), Outcome::Resolved);
+            Ok(Ok(Planned { name, outcome, report, landed_by: None, patch }))
+        }
+    }
+}
+
+/// What becomes of an entry that holds.
+fn remade<'t>(
+    entry: &Entry,
+    report: &EntryReport,
+    base: &Snapshot<'t>,
+    before: &Snapshot<'t>,
+    after: &Snapshot<'t>,
+) -> Result<(Outcome, Option<Vec<u8>>), RebaseError> {
+    let Change::Patch { bytes, .. } = &entry.change else { return Ok((Outcome::Same, None)) };
+    let parsed = parsed(entry, bytes)?;
+    let PatchParts { files, hunks, .. } = &report.patch;
+    let around = Around { base, before, after };
+    Ok(match remake(&parsed, bytes, files, hunks, &around)? {
+        Remade::Same => (Outcome::Same, None),
+        Remade::New(bytes) => (Outcome::Refreshed, Some(bytes)),
+        Remade::Landed => (Outcome::Landed, None),
+    })
+}
+
+fn parsed(entry: &Entry, bytes: &[u8]) -> Result<Patch, RebaseError> {
+    patch::parse(bytes).map_err(|refusal| {
+        crate::lay::LayError::Refused { path: entry.name.clone().into(), refusal }.into()
+    })
+}
+
+/// Lays a person's patch in the place of the entry's own.
+fn resolved(
+    entry: &Entry,
+    report: EntryReport,
+    text: &str,
+    ground: &mut Ground<'_>,
+) -> Result<EntryReport, RebaseError> {
+    let wrong = |what: String| RebaseError::Decision { entry: entry.name.clone(), what };
+    let parsed = patch::parse(text.as_bytes()).map_err(|r| wrong(r.message))?;
+    // It was made from this very text.
+    let own = ground.target.clone();
+    let mut alone = Ground { target: own.clone(), base: Some(own) };
+    let laid = alone.apply(&entry.name, &parsed, STRIP).map_err(|e| wrong(e.to_string()))?;
+    let exact = |c: HunkClass| c == HunkClass::Exact;
+    if !laid.hunks.iter().all(|h| exact(h.class)) || !laid.files.iter().all(|f| exact(f.class)) {
+        return Err(wrong("the series before it is another now; resolve it again".into()));
+    }
+    ground.target = alone.target;
+    let patch =
+        PatchParts { file: report.patch.file.clone(), files: laid.files, hunks: laid.hunks };
+    Ok(EntryReport { patch, ..report })
+}
+
+/// The entry's files for a person to finish.
+fn unfinished(
+    entry: &Entry,
+    report: &EntryReport,
+    base: &Snapshot<'_>,
+    before: &Snapshot<'_>,
+    names: Names<'_>,
+) -> Result<Vec<Unfinished>, RebaseError> {
+    let Change::Patch { bytes, .. } = &entry.change else { return Ok(Vec::new()) };
+    let sides = Sides { target: names.target, pin: names.pin, entry: &entry.name };
+    // What the entry made of the pin, where a file is taken as a whole.
+    let mut ours = Ground { target: base.clone(), base: Some(base.clone()) };
+    lay_entry(entry, &mut ours)?;
+    let mut files: Vec<Unfinished> = Vec::new();
+    for (file, judged) in parsed(entry, bytes)?.files.iter().zip(&report.patch.files) {
+        let then = judged.from.as_ref().unwrap_or(&judged.path);
+        let now = before.file(&judged.path)?;
+        let mode = now.as_ref().map_or(Mode::Regular, |f| f.mode);
+        let was = base.file(then)?;
+        let marked = match (&file.body, &now, &was) {
+            (Body::Text(hunks), Some(now), Some(was)) => {
+                markers::marked(hunks, &was.bytes, &now.bytes, &sides)
+            }
+            (_, Some(now), _) => now.bytes.to_vec(),
+            _ => ours.target.file(then)?.map(|f| f.bytes.to_vec()).unwrap_or_default(),
+        };
+        files.retain(|f| f.path != judged.path);
+        files.push(Unfinished {
+            path: judged.path.clone(),
+            before: now,
+            marked: File::new(mode, marked),
+        });
+    }
+    Ok(files)
+}
+
+/// The contracts at the target, the notes against the new patches.
+fn contracts(
+    series: &Series,
+    pin: &dyn Tree,
+    target: &dyn Tree,
+    names: Names<'_>,
+    decisions: &Decisions,
+    entries: &[Planned],
+) -> Result<Vec<Verdict>, RebaseError> {
+    let reports: Vec<EntryReport> = entries.iter().map(|p| p.report.clone()).collect();
+    let mut verdicts = contract::check(&series.contracts, pin, target, names.id)?;
+    let stays = |v: &Verdict| {
+        // The original of a derived function that was left out is nobody's.
+        !entries
+            .iter()
+            .any(|p| !p.outcome.stays() && v.name.starts_with(&derived_name(series, &p.name)))
+    };
+    verdicts.extend(originals(series, &reports, names.id).into_iter().filter(stays));
+    let patches: Vec<(&str, Patch)> = new_patches(series, entries)?;
+    let patches: Vec<(&str, &Patch)> = patches.iter().map(|(n, p)| (*n, p)).collect();
+    let notes = super::series_text::notes(&series.contracts.note, &patches);
+    verdicts.extend(contract::check_notes(&notes, &patches, STRIP));
+    for verdict in &mut verdicts {
+        let key = format!("{} {}", verdict.kind.as_str(), verdict.name);
+        if let (false, Some(reason)) = (verdict.status.holds(), decisions.accepted.get(&key)) {
+            verdict.status = Status::Acknowledged;
+            verdict.acknowledged = Some(reason.clone());
+        }
+    }
+    Ok(verdicts)
+}
+
+fn derived_name(series: &Series, entry: &str) -> String {
+    match series.entries.iter().find(|e| e.name == entry).map(|e| &e.change) {
+        Some(Change::Derive(rule)) => format!("{} from ", rule.name),
+        _ => "\0".into(),
+    }
+}
+
+/// The patches of the new series, by entry.
+pub(super) fn new_patches<'s>(
+    series: &'s Series,
+    entries: &[Planned],
+) -> Result<Vec<(&'s str, Patch)>, RebaseError> {
+    let mut patches = Vec::new();
+    for (entry, planned) in series.entries.iter().zip(entries) {
+        let Change::Patch { bytes, .. } = &entry.change else { continue };
+        if planned.outcome.stays() {
+            let bytes = planned.patch.as_deref().unwrap_or(bytes);
+            patches.push((entry.name.as_str(), parsed(entry, bytes)?));
+        }
+    }
+    Ok(patches)
+}

@@ -1,0 +1,232 @@
+//! A patch made again for a new base: the same bytes where nothing moved, fresh
+//! places and context where something did, without what has landed.
+
+use crate::apply::Ground;
+use crate::lay::STRIP;
+use crate::locate::{Edit, place_mapped};
+use crate::merge::lines;
+use crate::patch::{self, Body, FilePatch, Operation, Patch};
+use crate::report::{FileReport, HunkClass, HunkReport};
+use crate::snapshot::{File, ReadError, Snapshot, Tree, TreePath};
+
+use super::text;
+
+/// What became of a patch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remade {
+    /// Its bytes are right as they are.
+    Same,
+    /// It was made again.
+    New(Vec<u8>),
+    /// Upstream has all of it.
+    Landed,
+}
+
+/// The snapshots a patch is made again over.
+pub(super) struct Around<'s, 't> {
+    /// The pin, before and without the patch.
+    pub base: &'s Snapshot<'t>,
+    /// The target before the patch.
+    pub before: &'s Snapshot<'t>,
+    /// The target after it.
+    pub after: &'s Snapshot<'t>,
+}
+
+/// Makes a patch again that holds at the target, as its reports tell.
+pub(super) fn remake(
+    patch: &Patch,
+    bytes: &[u8],
+    files: &[FileReport],
+    hunks: &[HunkReport],
+    around: &Around<'_, '_>,
+) -> Result<Remade, ReadError> {
+    let exact = |c: HunkClass| c == HunkClass::Exact;
+    if files.iter().all(|f| exact(f.class)) && hunks.iter().all(|h| exact(h.class)) {
+        return Ok(Remade::Same);
+    }
+    let mut out = Vec::new();
+    let mut left = hunks;
+    for (file, report) in patch.files.iter().zip(files) {
+        let count = match &file.body {
+            Body::Text(hunks) => hunks.len(),
+            _ => 0,
+        };
+        let (own, rest) = left.split_at(count.min(left.len()));
+        left = rest;
+        if let Some(printed) = remake_file(file, report, own, around)? {
+            out.extend(printed);
+        }
+    }
+    if out.is_empty() {
+        return Ok(Remade::Landed);
+    }
+    out.extend_from_slice(&patch.trailer);
+    if out == bytes {
+        return Ok(Remade::Same);
+    }
+    Ok(if gives(&out, around)? {
+        Remade::New(out)
+    } else {
+        Remade::New(plain(patch, files, around)?)
+    })
+}
+
+/// One file's part; nothing where it has landed.
+fn remake_file(
+    file: &FilePatch,
+    report: &FileReport,
+    hunks: &[HunkReport],
+    around: &Around<'_, '_>,
+) -> Result<Option<Vec<u8>>, ReadError> {
+    let whole = || Patch { files: vec![file.clone()], trailer: Vec::new() }.to_bytes();
+    let landed = |h: &HunkReport| h.class == HunkClass::Landed;
+    if file.operation != Operation::Modify {
+        let gone = report.class == HunkClass::Landed && hunks.iter().all(landed);
+        return Ok((!gone).then(whole));
+    }
+    let Body::Text(made) = &file.body else {
+        return Ok((report.class != HunkClass::Landed).then(whole));
+    };
+    let mode_changes = file.new_mode.is_some() && file.old_mode != file.new_mode;
+    if hunks.iter().all(landed) && (!mode_changes || report.class == HunkClass::Landed) {
+        return Ok(None);
+    }
+    if report.class == HunkClass::Exact && hunks.iter().all(|h| h.class == HunkClass::Exact) {
+        return Ok(Some(whole()));
+    }
+    let then = report.from.as_ref().unwrap_or(&report.path);
+    let (Some(base), Some(before), Some(after)) = (
+        around.base.file(then)?,
+        around.before.file(&report.path)?,
+        around.after.file(&report.path)?,
+    ) else {
+        return Ok(Some(whole()));
+    };
+    let (base_lines, now) = (lines(&base.bytes), lines(&before.bytes));
+    let mut edits: Vec<Edit> = place_mapped(made, &base_lines, &now)
+        .into_iter()
+        .flatten()
+        .filter(|p| p.class != HunkClass::Landed)
+        .flat_map(|p| p.edits)
+        .collect();
+    edits.sort_by_key(|e| (e.range.start, e.range.end));
+    let mut printed = file.prose.clone();
+    printed.extend(refreshed(file, report, &before, &after));
+    printed.extend(text::hunks(&now, &edits));
+    Ok(Some(printed))
+}
+
+/// The header with the names and blob ids of the new base.
+fn refreshed(file: &FilePatch, report: &FileReport, before: &File, after: &File) -> Vec<u8> {
+    let renamed = report.from.is_some();
+    let mut out = Vec::new();
+    for line in lines(&file.header) {
+        if let (true, Some((old, _))) = (line.starts_with(b"index "), &file.index) {
+            let mode = line.trim_ascii_end().rsplit(|b| *b == b' ').next();
+            let mode = mode.filter(|m| m.len() == 6 && m.iter().all(u8::is_ascii_digit));
+            let mode = mode.map(|m| String::from_utf8_lossy(m).into_owned());
+            let fresh = text::index_line(&before.bytes, &after.bytes, old.len(), mode.as_deref());
+            out.extend(fresh.into_bytes());
+        } else if renamed && line.starts_with(b"diff --git ") {
+            out.extend(format!("diff --git a/{0} b/{0}\n", report.path).into_bytes());
+        } else if renamed && line.starts_with(b"--- ") {
+            out.extend(format!("--- a/{}\n", report.path).into_bytes());
+        } else if renamed && line.starts_with(b"+++ ") {
+            out.extend(format!("+++ b/{}\n", report.path).into_bytes());
+        } else {
+            out.extend_from_slice(line);
+        }
+    }
+    out
+}
+
+/// Whether a patch, laid on the target before, gives the target after.
+fn gives(bytes: &[u8], around: &Around<'_, '_>) -> Result<bool, ReadError> {
+    let Ok(parsed) = patch::parse(bytes) else { return Ok(false) };
+    let mut ground = Ground { target: around.before.clone(), base: Some(around.before.clone()) };
+    match ground.apply("", &parsed, STRIP) {
+        Ok(report) if report.holds() => {}
+        _ => return Ok(false),
+    }
+    let exact = |report: &crate::snapshot::TreePath| -> Result<bool, ReadError> {
+        Ok(ground.target.file(report)? == around.after.file(report)?)
+    };
+    for path in ground.target.edits().keys().chain(around.after.edits().keys()) {
+        if !exact(path)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The patch as a plain diff of the files it changes, its prose kept: for what
+/// the careful way cannot say.
+fn plain(
+    patch: &Patch,
+    files: &[FileReport],
+    around: &Around<'_, '_>,
+) -> Result<Vec<u8>, ReadError> {
+    let mut paths: Vec<TreePath> = files.iter().map(|f| f.path.clone()).collect();
+    paths.sort();
+    paths.dedup();
+    let prose = patch.files.first().map(|f| f.prose.as_slice()).unwrap_or_default();
+    let mut out = prose.to_vec();
+    for path in paths {
+        out.extend(difference(&path, around.before.file(&path)?, around.after.file(&path)?));
+    }
+    out.extend_from_slice(&patch.trailer);
+    Ok(out)
+}
+
+/// The change of one file as a git patch; nothing where there is none.
+pub(super) fn difference(path: &TreePath, before: Option<File>, after: Option<File>) -> Vec<u8> {
+    if before == after {
+        return Vec::new();
+    }
+    let bytes = |f: &Option<File>| f.as_ref().map(|f| f.bytes.to_vec()).unwrap_or_default();
+    let (old, new) = (bytes(&before), bytes(&after));
+    let index = text::index_line(&old, &new, 11, None);
+    let zero = "0".repeat(11);
+    let mut out = match (&before, &after) {
+        (Some(then), Some(now)) if then.mode == now.mode => {
+            text::header(path.as_str(), path.as_str(), &old, &new, now.mode.as_str())
+        }
+        (Some(then), Some(now)) => {
+            let (then, now) = (then.mode.as_str(), now.mode.as_str());
+            let modes = format!("old mode {then}\nnew mode {now}\n");
+            let names = format!("--- a/{path}\n+++ b/{path}\n");
+            let text = if old == new { String::new() } else { index + &names };
+            format!("diff --git a/{path} b/{path}\n{modes}{text}").into_bytes()
+        }
+        (None, Some(now)) => {
+            let id = &index["index ".len()..].split_once("..").map_or("", |(_, new)| new.trim());
+            let mode = now.mode.as_str();
+            let names = if new.is_empty() {
+                String::new()
+            } else {
+                format!("--- /dev/null\n+++ b/{path}\n")
+            };
+            format!(
+                "diff --git a/{path} b/{path}\nnew file mode {mode}\nindex {zero}..{id}\n{names}"
+            )
+            .into_bytes()
+        }
+        (Some(then), None) => {
+            let id = index["index ".len()..].split_once("..").map_or("", |(old, _)| old);
+            let mode = then.mode.as_str();
+            let names = if old.is_empty() {
+                String::new()
+            } else {
+                format!("--- a/{path}\n+++ /dev/null\n")
+            };
+            format!(
+                "diff --git a/{path} b/{path}\ndeleted file mode {mode}\nindex {id}..{zero}\n{names}"
+            )
+            .into_bytes()
+        }
+        (None, None) => return Vec::new(),
+    };
+    let (old, new) = (lines(&old), lines(&new));
+    out.extend(text::hunks(&old, &text::edits(&old, &new)));
+    out
+}

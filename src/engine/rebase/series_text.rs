@@ -1,0 +1,192 @@
+//! `series.toml` for the new pin: the old text, with what changed changed and
+//! everything else, comments included, as it was.
+
+use std::collections::BTreeMap;
+
+use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
+
+use crate::contract::{ContractKind, Note, Status, Verdict, Watch};
+use crate::lay::STRIP;
+use crate::patch::{Body, LineKind, Patch};
+
+use super::{Plan, RebaseError};
+
+/// The notes that the new patches still need: each without the lines that its
+/// entry does not take away any more.
+pub(super) fn notes(notes: &[Note], patches: &[(&str, &Patch)]) -> Vec<Note> {
+    let mut left = removed(patches);
+    let mut out = Vec::new();
+    for note in notes {
+        let key = (note.entry.clone(), note.file.to_string());
+        let Some(lines) = left.get_mut(&key) else { continue };
+        let mut kept = Vec::new();
+        for line in &note.removes {
+            if let Some(n) = lines.get_mut(line.trim()).filter(|n| **n > 0) {
+                *n -= 1;
+                kept.push(line.clone());
+            }
+        }
+        if !kept.is_empty() {
+            out.push(Note { removes: kept, ..note.clone() });
+        }
+    }
+    out
+}
+
+type Removed = BTreeMap<(String, String), BTreeMap<String, usize>>;
+
+/// The lines each entry takes from each file, trimmed, with how often.
+fn removed(patches: &[(&str, &Patch)]) -> Removed {
+    let mut out = Removed::new();
+    for (entry, patch) in patches {
+        for file in &patch.files {
+            let Body::Text(hunks) = &file.body else { continue };
+            let name = file.old_name.as_deref().or(file.new_name.as_deref()).unwrap_or_default();
+            let name = String::from_utf8_lossy(name);
+            let path = name.splitn(STRIP + 1, '/').last().unwrap_or(&name).to_owned();
+            let gone = hunks.iter().flat_map(|h| &h.lines).filter(|l| l.kind == LineKind::Removed);
+            for line in gone {
+                let text = String::from_utf8_lossy(&line.text).trim().to_owned();
+                let lines = out.entry(((*entry).to_owned(), path.clone())).or_default();
+                *lines.entry(text).or_default() += 1;
+            }
+        }
+    }
+    out
+}
+
+/// The new text.
+///
+/// # Errors
+/// The old text is no document, which it was when it was loaded.
+pub(super) fn rewritten(
+    old: &str,
+    plan: &Plan,
+    kept_notes: &[Note],
+) -> Result<String, RebaseError> {
+    let mut document: DocumentMut = old.parse().map_err(|e: toml_edit::TomlError| {
+        RebaseError::State { path: crate::series::SERIES_FILE.into(), what: e.message().into() }
+    })?;
+    entries(&mut document, plan);
+    for kind in ["watch", "kernel", "cite"] {
+        for table in tables(&mut document, kind) {
+            table.remove("acknowledged");
+        }
+    }
+    for verdict in &plan.contracts {
+        moved(&mut document, verdict);
+    }
+    rewrite_notes(&mut document, kept_notes);
+    accept_notes(&mut document, &plan.contracts);
+    Ok(document.to_string())
+}
+
+fn tables<'d>(document: &'d mut DocumentMut, key: &str) -> impl Iterator<Item = &'d mut Table> {
+    document
+        .get_mut(key)
+        .and_then(Item::as_array_of_tables_mut)
+        .into_iter()
+        .flat_map(|a| a.iter_mut())
+}
+
+/// Drops entries that are left out, and what was accepted of derived ones.
+fn entries(document: &mut DocumentMut, plan: &Plan) {
+    let gone = |table: &Table| {
+        let name = table.get("name").and_then(Item::as_str).unwrap_or_default();
+        plan.entries.iter().any(|p| p.name == name && !p.outcome.stays())
+    };
+    if let Some(array) = document.get_mut("entry").and_then(Item::as_array_of_tables_mut) {
+        remove_where(array, gone);
+    }
+    for table in tables(document, "entry") {
+        if let Some(rule) = table.get_mut("derive").and_then(Item::as_table_like_mut) {
+            rule.remove("acknowledged");
+        }
+    }
+}
+
+fn remove_where(array: &mut ArrayOfTables, gone: impl Fn(&Table) -> bool) {
+    let mut at = 0;
+    while at < array.len() {
+        if array.get(at).is_some_and(&gone) {
+            array.remove(at);
+        } else {
+            at += 1;
+        }
+    }
+}
+
+/// Points a citation at its new lines, and a watch at its renamed file. Of a
+/// citation whose lines changed and were accepted, the symbol's place is taken.
+fn moved(document: &mut DocumentMut, verdict: &Verdict) {
+    let accepted = (verdict.status == Status::Acknowledged).then_some(&verdict.place);
+    let text = |table: &Table, key: &str| table.get(key)?.as_str().map(str::to_owned);
+    match verdict.kind {
+        ContractKind::Cite => {
+            let place = verdict.moved_to.as_ref().or(accepted.and_then(Option::as_ref));
+            let Some(place) = place else { return };
+            for table in tables(document, "cite") {
+                if text(table, "at").as_ref() == Some(&verdict.name) {
+                    table["at"] = value(place.as_str());
+                }
+            }
+        }
+        ContractKind::Watch => {
+            let Some(file) = &verdict.moved_to else { return };
+            for table in tables(document, "watch") {
+                let watch = toml::from_str::<Watch>(&table.to_string());
+                if watch.is_ok_and(|w| w.title() == verdict.name) {
+                    table["file"] = value(file.as_str());
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Leaves of each note what is still removed. Notes keep their order, so the
+/// kept ones are met in turn.
+fn rewrite_notes(document: &mut DocumentMut, kept: &[Note]) {
+    let Some(array) = document.get_mut("note").and_then(Item::as_array_of_tables_mut) else {
+        return;
+    };
+    let of = |table: &Table, note: &Note| {
+        let text = |key: &str| table.get(key).and_then(Item::as_str);
+        text("entry") == Some(&note.entry)
+            && text("file") == Some(note.file.as_str())
+            && text("reason") == Some(&note.reason)
+    };
+    remove_where(array, |table| !kept.iter().any(|note| of(table, note)));
+    for table in array.iter_mut() {
+        let Some(note) = kept.iter().find(|note| of(table, note)) else { continue };
+        let now: Vec<&str> = table
+            .get("removes")
+            .and_then(Item::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(|v| v.as_str())
+            .collect();
+        if now != note.removes {
+            let lines: toml_edit::Array = note.removes.iter().map(String::as_str).collect();
+            table["removes"] = value(lines);
+        }
+    }
+}
+
+/// A note that a person accepted declares the lines that were open.
+fn accept_notes(document: &mut DocumentMut, verdicts: &[Verdict]) {
+    let accepted = |v: &&Verdict| v.kind == ContractKind::Note && v.status == Status::Acknowledged;
+    for verdict in verdicts.iter().filter(accepted) {
+        let Some((entry, file)) = verdict.name.split_once(": ") else { continue };
+        let mut table = Table::new();
+        table["entry"] = value(entry);
+        table["file"] = value(file);
+        let lines: toml_edit::Array = verdict.open.iter().map(String::as_str).collect();
+        table["removes"] = value(lines);
+        table["reason"] = value(verdict.acknowledged.as_deref().unwrap_or_default());
+        let array = document.entry("note").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+        if let Some(array) = array.as_array_of_tables_mut() {
+            array.push(table);
+        }
+    }
+}

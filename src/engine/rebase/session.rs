@@ -1,0 +1,330 @@
+//! A rebase that is under way, kept in a folder of the project:
+//!
+//! ```text
+//! .overlay-rebase/state.json   what is being done, and what was decided
+//! .overlay-rebase/lock         held by the process that works on it
+//! .overlay-rebase/work/…       the files a person must finish
+//! ```
+//!
+//! The state holds decisions alone; everything else is planned again from the
+//! series and the trees. So a kill at any point loses nothing that was decided.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::pin::Project;
+use crate::series::{Change, SERIES_FILE, Series};
+use crate::snapshot::{File, Mode, ObjectId, TreePath};
+
+use super::publish::{clear, io, remove, write};
+use super::{Decision, Decisions, RebaseError, Unfinished, markers, remake};
+
+/// The folder, beside `mlx-pin.toml`.
+pub const FOLDER: &str = ".overlay-rebase";
+const STATE: &str = "state.json";
+const WORK: &str = "work";
+const SCHEMA: u32 = 1;
+
+/// What is being done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// The form of this file.
+    pub schema: u32,
+    /// The pin that the series was made for.
+    pub from: ObjectId,
+    /// The commit to move to.
+    pub to: ObjectId,
+    /// What the target was called.
+    pub name: String,
+    /// The clone of upstream that has it.
+    pub upstream: String,
+    /// A hash of the series, so that a change of it on the way is found.
+    pub series: String,
+    /// What was decided.
+    pub decisions: Decisions,
+    /// The entry, or `contracts`, where a person must decide.
+    pub stopped: Option<String>,
+    /// The new pin is being written.
+    pub publishing: bool,
+}
+
+/// A rebase that this process works on.
+pub struct Session {
+    root: PathBuf,
+    /// What is being done.
+    pub state: State,
+    _lock: fs::File,
+}
+
+/// What was in the way of taking a person's files over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unresolved {
+    /// A marker is left.
+    Marker {
+        /// The file.
+        path: PathBuf,
+        /// Its 1-based line.
+        line: usize,
+    },
+    /// The files are upstream's: nothing of the entry is left.
+    Nothing,
+}
+
+impl State {
+    /// The beginning of a rebase.
+    #[must_use]
+    pub fn new(series: &Series, from: ObjectId, to: ObjectId, name: &str, upstream: &str) -> Self {
+        Self {
+            schema: SCHEMA,
+            from,
+            to,
+            name: name.into(),
+            upstream: upstream.into(),
+            series: digest(series),
+            decisions: Decisions::default(),
+            stopped: None,
+            publishing: false,
+        }
+    }
+}
+
+/// A hash of all that a series is made of.
+fn digest(series: &Series) -> String {
+    let mut hash = Sha256::new();
+    let file = fs::read(series.folder.join(SERIES_FILE)).unwrap_or_default();
+    hash.update(&file);
+    for entry in &series.entries {
+        if let Change::Patch { bytes, .. } = &entry.change {
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        }
+    }
+    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The state of a rebase under way in the project, without taking it up.
+///
+/// # Errors
+/// It cannot be read.
+pub fn standing(root: &Path) -> Result<Option<State>, RebaseError> {
+    let path = root.join(FOLDER).join(STATE);
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(io(&path, "cannot be read")(e)),
+    };
+    let wrong = |what: String| RebaseError::State { path: path.clone(), what };
+    let state: State = serde_json::from_slice(&bytes)
+        .map_err(|e| wrong(format!("{e}; `overlay rebase --abort` starts over")))?;
+    if state.schema != SCHEMA {
+        return Err(wrong(format!("schema {} is of another version of overlay", state.schema)));
+    }
+    Ok(Some(state))
+}
+
+/// The folder with the files a person must finish.
+#[must_use]
+pub fn work_folder(root: &Path) -> PathBuf {
+    root.join(FOLDER).join(WORK)
+}
+
+impl Session {
+    /// Begins a rebase.
+    ///
+    /// # Errors
+    /// One is under way, or the folder cannot be written.
+    pub fn begin(root: &Path, state: State) -> Result<Self, RebaseError> {
+        let lock = lock(root)?;
+        if standing(root)?.is_some() {
+            return Err(RebaseError::State {
+                path: root.join(FOLDER),
+                what: "a rebase is under way; `--continue` or `--abort` it".into(),
+            });
+        }
+        let session = Self { root: root.to_path_buf(), state, _lock: lock };
+        session.save()?;
+        Ok(session)
+    }
+
+    /// Takes up the rebase under way; nothing where there is none.
+    ///
+    /// # Errors
+    /// It cannot be read, or another process works on it.
+    pub fn resume(root: &Path) -> Result<Option<Self>, RebaseError> {
+        if !root.join(FOLDER).is_dir() {
+            return Ok(None);
+        }
+        let lock = lock(root)?;
+        let state = standing(root)?;
+        Ok(state.map(|state| Self { root: root.to_path_buf(), state, _lock: lock }))
+    }
+
+    /// Fails where the series is another than when the rebase began.
+    ///
+    /// # Errors
+    /// It is.
+    pub fn require_same(&self, series: &Series) -> Result<(), RebaseError> {
+        if digest(series) == self.state.series {
+            return Ok(());
+        }
+        Err(RebaseError::State {
+            path: series.folder.clone(),
+            what: "the series was changed since the rebase began; take the change back, or \
+                   `overlay rebase --abort` and begin again"
+                .into(),
+        })
+    }
+
+    /// Writes the state.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn save(&self) -> Result<(), RebaseError> {
+        let text = serde_json::to_vec_pretty(&self.state).expect("the state has text keys");
+        write(&self.root.join(FOLDER).join(STATE), &text)
+    }
+
+    /// Stops at `what`, and writes the files a person must finish; files of the
+    /// same stop that are there already are a person's, and stay.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn stop(&mut self, what: &str, files: &[Unfinished]) -> Result<(), RebaseError> {
+        let work = work_folder(&self.root);
+        if self.state.stopped.as_deref() != Some(what) || !work.is_dir() {
+            remove(&work)?;
+            for file in files {
+                let path = work.join(file.path.as_str());
+                let folder = path.parent().unwrap_or(&work);
+                fs::create_dir_all(folder).map_err(io(folder, "cannot be made"))?;
+                write(&path, &file.marked.bytes)?;
+            }
+            self.state.stopped = Some(what.into());
+        }
+        self.save()
+    }
+
+    /// Takes a person's files over as the entry's new patch. `original` is the
+    /// patch it takes the place of, whose prose it keeps.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn take(
+        &mut self,
+        entry: &str,
+        files: &[Unfinished],
+        original: &[u8],
+    ) -> Result<Result<(), Unresolved>, RebaseError> {
+        let work = work_folder(&self.root);
+        let prose = crate::patch::parse(original)
+            .ok()
+            .and_then(|p| p.files.first().map(|f| f.prose.clone()))
+            .unwrap_or_default();
+        let mut patch = Vec::new();
+        let mut sorted: Vec<&Unfinished> = files.iter().collect();
+        sorted.sort_by(|a, b| a.path.cmp(&b.path));
+        for file in sorted {
+            let (path, now) = finished(&work, file)?;
+            if let Some(line) = now.as_ref().and_then(|f| markers::first_marker(&f.bytes)) {
+                return Ok(Err(Unresolved::Marker { path, line }));
+            }
+            patch.extend(remake::difference(&file.path, file.before.clone(), now));
+        }
+        if patch.is_empty() {
+            return Ok(Err(Unresolved::Nothing));
+        }
+        let text = String::from_utf8_lossy(&[prose, patch].concat()).into_owned();
+        self.decide(entry, Decision::Patch(text))?;
+        Ok(Ok(()))
+    }
+
+    /// Records a decision on an entry.
+    ///
+    /// # Errors
+    /// The state cannot be written.
+    pub fn decide(&mut self, entry: &str, decision: Decision) -> Result<(), RebaseError> {
+        self.state.decisions.entries.insert(entry.into(), decision);
+        self.state.stopped = None;
+        self.save()?;
+        remove(&work_folder(&self.root))
+    }
+
+    /// Records that the new pin is about to be written, and takes away what an
+    /// earlier try left.
+    ///
+    /// # Errors
+    /// The state cannot be written.
+    pub fn publishing(&mut self, project: &Project) -> Result<(), RebaseError> {
+        if self.state.publishing && project.current.commit == self.state.from {
+            clear(&self.root, self.state.from, self.state.to)?;
+        }
+        self.state.publishing = true;
+        self.save()
+    }
+
+    /// Whether the pin has moved already: only this folder is left to remove.
+    #[must_use]
+    pub fn is_done(&self, project: &Project) -> bool {
+        self.state.publishing && project.current.commit == self.state.to
+    }
+
+    /// Ends the rebase: the folder goes.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn end(self) -> Result<(), RebaseError> {
+        // The state goes first: without it nothing is under way.
+        let folder = self.root.join(FOLDER);
+        let state = folder.join(STATE);
+        fs::remove_file(&state).map_err(io(&state, "cannot be removed"))?;
+        remove(&folder)
+    }
+
+    /// Gives the rebase up: everything is as it was.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
+    pub fn abort(self, project: &Project) -> Result<(), RebaseError> {
+        if self.state.publishing && !self.is_done(project) {
+            clear(&self.root, project.current.commit, self.state.to)?;
+        }
+        self.end()
+    }
+}
+
+/// A person's file; a mode that the file system cannot tell is the one before.
+fn finished(work: &Path, file: &Unfinished) -> Result<(PathBuf, Option<File>), RebaseError> {
+    let path = work.join(file.path.as_str());
+    match fs::read(&path) {
+        Ok(bytes) => {
+            let mode = file.before.as_ref().map_or(Mode::Regular, |f| f.mode);
+            Ok((path, Some(File::new(mode, bytes))))
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok((path, None)),
+        Err(e) => Err(io(&path, "cannot be read")(e)),
+    }
+}
+
+fn lock(root: &Path) -> Result<fs::File, RebaseError> {
+    let folder = root.join(FOLDER);
+    fs::create_dir_all(&folder).map_err(io(&folder, "cannot be made"))?;
+    let path = folder.join("lock");
+    let file = fs::File::create(&path).map_err(io(&path, "cannot be made"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => {
+            Err(RebaseError::State { path, what: "another process works on this rebase".into() })
+        }
+        Err(fs::TryLockError::Error(e)) => Err(io(&path, "cannot be locked")(e)),
+    }
+}
+
+/// The path of a file a person must finish, as the project sees it.
+#[must_use]
+pub fn work_path(root: &Path, file: &TreePath) -> PathBuf {
+    work_folder(root).join(file.as_str())
+}

@@ -1,0 +1,185 @@
+//! Patch text, made again: hunks printed from edits, with fresh context.
+
+use std::ops::Range;
+
+use crate::locate::Edit;
+use crate::snapshot::ObjectId;
+
+/// Lines of context around a change, as git shows them.
+const CONTEXT: usize = 3;
+/// The most bytes of a section heading, as git cuts them.
+const HEADING: usize = 80;
+
+/// The hunks that turn `text` into what `edits` make of it. The edits are
+/// sorted and do not meet; those whose context meets share a hunk.
+pub(super) fn hunks(text: &[&[u8]], edits: &[Edit]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut shift: isize = 0;
+    let mut rest = edits;
+    while let Some(first) = rest.first() {
+        let mut taken = 1;
+        let mut end = first.range.end;
+        while let Some(next) = rest.get(taken).filter(|n| n.range.start <= end + 2 * CONTEXT) {
+            end = next.range.end;
+            taken += 1;
+        }
+        let (group, later) = rest.split_at(taken);
+        rest = later;
+        let span = first.range.start.saturating_sub(CONTEXT)..(end + CONTEXT).min(text.len());
+        shift = hunk(text, group, span, shift, &mut out);
+    }
+    out
+}
+
+/// Prints one hunk and gives the shift of the lines after it.
+fn hunk(
+    text: &[&[u8]],
+    edits: &[Edit],
+    span: Range<usize>,
+    shift: isize,
+    out: &mut Vec<u8>,
+) -> isize {
+    let added: usize = edits.iter().map(|e| e.lines.len()).sum();
+    let removed: usize = edits.iter().map(|e| e.range.len()).sum();
+    let (old_len, new_len) = (span.len(), span.len() + added - removed);
+    let begin = |start: usize, len: usize| if len == 0 { start } else { start + 1 };
+    let new_start = span.start.checked_add_signed(shift).unwrap_or_default();
+    let count = |len: usize| if len == 1 { String::new() } else { format!(",{len}") };
+    out.extend_from_slice(
+        format!(
+            "@@ -{}{} +{}{} @@",
+            begin(span.start, old_len),
+            count(old_len),
+            begin(new_start, new_len),
+            count(new_len)
+        )
+        .as_bytes(),
+    );
+    if let Some(heading) = heading(text, span.start) {
+        out.push(b' ');
+        out.extend_from_slice(heading);
+    }
+    out.push(b'\n');
+    let mut at = span.start;
+    for edit in edits {
+        text[at..edit.range.start].iter().for_each(|l| line(b' ', l, out));
+        text[edit.range.clone()].iter().for_each(|l| line(b'-', l, out));
+        edit.lines.iter().for_each(|l| line(b'+', l, out));
+        at = edit.range.end;
+    }
+    text[at..span.end].iter().for_each(|l| line(b' ', l, out));
+    shift + added.cast_signed() - removed.cast_signed()
+}
+
+fn line(sign: u8, line: &[u8], out: &mut Vec<u8>) {
+    out.push(sign);
+    out.extend_from_slice(line);
+    if !line.ends_with(b"\n") {
+        out.extend_from_slice(b"\n\\ No newline at end of file\n");
+    }
+}
+
+/// The line that heads what stands at `at`, as git chooses it.
+fn heading<'t>(text: &[&'t [u8]], at: usize) -> Option<&'t [u8]> {
+    let heads =
+        |l: &&&[u8]| l.first().is_some_and(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'$'));
+    let line = text[..at].iter().rev().find(heads)?;
+    let mut end = line.trim_ascii_end().len().min(HEADING);
+    // A cut inside a character leaves no half of it.
+    while end > 0 && end < line.len() && line[end] & 0xc0 == 0x80 {
+        end -= 1;
+    }
+    Some(line[..end].trim_ascii_end())
+}
+
+/// The edits that turn one text into the other.
+pub(super) fn edits(old: &[&[u8]], new: &[&[u8]]) -> Vec<Edit> {
+    similar::capture_diff_slices(similar::Algorithm::Myers, old, new)
+        .iter()
+        .filter(|op| op.tag() != similar::DiffTag::Equal)
+        .map(|op| Edit {
+            range: op.old_range(),
+            lines: new[op.new_range()].iter().map(|l| l.to_vec()).collect(),
+        })
+        .collect()
+}
+
+/// A git header for a file that stays what it is, with its blob ids.
+pub(super) fn header(
+    old_name: &str,
+    new_name: &str,
+    old: &[u8],
+    new: &[u8],
+    mode: &str,
+) -> Vec<u8> {
+    let mut out = format!("diff --git a/{old_name} b/{new_name}\n");
+    out.push_str(&index_line(old, new, 11, Some(mode)));
+    out.push_str(&format!("--- a/{old_name}\n+++ b/{new_name}\n"));
+    out.into_bytes()
+}
+
+/// An `index` line, its ids cut to `digits`.
+pub(super) fn index_line(old: &[u8], new: &[u8], digits: usize, mode: Option<&str>) -> String {
+    let id = |bytes: &[u8]| {
+        let mut id = ObjectId::of_blob(bytes).to_string();
+        id.truncate(digits.clamp(7, 40));
+        id
+    };
+    let mode = mode.map(|m| format!(" {m}")).unwrap_or_default();
+    format!("index {}..{}{mode}\n", id(old), id(new))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::apply::Ground;
+    use crate::merge::lines;
+    use crate::patch::parse;
+    use crate::snapshot::{File, MemoryTree, Mode, Tree, TreePath};
+
+    #[test]
+    fn hunks_are_those_git_prints() {
+        // `git diff` of the same two files.
+        let old = "int f() {\n  a\n  b\n  c\n  d\n  e\n  f\n  g\n}\n";
+        let new = "int f() {\n  a\n  b\n  c\n  D\n  e\n  f\n  g\n}\nend";
+        let (old, new) = (lines(old.as_bytes()), lines(new.as_bytes()));
+        let printed = String::from_utf8(hunks(&old, &edits(&old, &new))).expect("UTF-8");
+        assert_eq!(
+            printed,
+            "@@ -2,8 +2,9 @@ int f() {\n   a\n   b\n   c\n-  d\n+  D\n   e\n   f\n   g\n }\n+end\n\
+             \\ No newline at end of file\n"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_applies_and_gives_the_new_text(
+            old in proptest::collection::vec(proptest::sample::select(vec!["a", "b", "}", "", "f()"]), 0..40),
+            new in proptest::collection::vec(proptest::sample::select(vec!["a", "b", "}", "", "f()"]), 0..40),
+            ends in any::<(bool, bool)>(),
+        ) {
+            let text = |lines: &[&str], end: bool| {
+                let text = lines.join("\n");
+                if end && !text.is_empty() { text + "\n" } else { text }
+            };
+            let (old, new) = (text(&old, ends.0), text(&new, ends.1));
+            let path = TreePath::new("f").expect("a plain path");
+            let tree = MemoryTree(
+                [(path.clone(), File::new(Mode::Regular, old.as_bytes()))].into(),
+            );
+            let (then, now) = (lines(old.as_bytes()), lines(new.as_bytes()));
+            let edits = edits(&then, &now);
+            prop_assume!(!edits.is_empty());
+            let mut bytes = header("f", "f", old.as_bytes(), new.as_bytes(), "100644");
+            bytes.extend(hunks(&then, &edits));
+            let parsed = parse(&bytes).expect("it parses");
+            let mut ground = Ground::mapped(&tree, &tree);
+            let report = ground.apply("p", &parsed, 1).expect("judged");
+            prop_assert!(report.holds(), "{}", String::from_utf8_lossy(&bytes));
+            let laid = ground.target.file(&path).expect("memory").expect("there");
+            prop_assert_eq!(&laid.bytes[..], new.as_bytes());
+        }
+    }
+}
