@@ -115,10 +115,25 @@ pub fn judge(
 ) -> Result<Judgement, DriftError> {
     let mut ground = Ground::mapped(pin, target);
     let entries = lay(series, &[], &mut ground)?;
-    let mut contracts = contract::check(&series.contracts, pin, target, id)?;
-    contracts.extend(originals(series, &entries, id));
-    contracts.extend(notes(series));
+    let contracts = contracts(series, &entries, pin, target, id)?;
     Ok(Judgement { entries, contracts })
+}
+
+/// Checks the contracts of a series whose `entries` were laid on `target`.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn contracts(
+    series: &Series,
+    entries: &[EntryReport],
+    pin: &dyn Tree,
+    target: &dyn Tree,
+    id: &str,
+) -> Result<Vec<Verdict>, ReadError> {
+    let mut verdicts = contract::check(&series.contracts, pin, target, id)?;
+    verdicts.extend(originals(series, entries, id));
+    verdicts.extend(notes(series));
+    Ok(verdicts)
 }
 
 /// One verdict for each derived function: its original is a contract too.
