@@ -106,7 +106,11 @@ fn rewrites_one_file() {
     project.tool.run(APPLY).assert_status(0);
     let kept = mtime(&project.tool.path("out/d/b.txt"));
     let patch = format!("patches/{}/first.patch", &project.commit[..8]);
+    project.tool.run(["status", "out"]).assert_status(0);
     project.write(&patch, &A_TO_B.replace("+b", "+c"));
+    let status = project.tool.run(["status", "out"]);
+    status.assert_status(1);
+    assert!(status.stdout().contains("The series has changed since"), "{}", status.shown());
     let json = project.json(&APPLY);
     assert_eq!(json["plan"]["write"], serde_json::json!(["a.txt"]));
     assert_eq!(text(&project.tool, "a.txt"), "c\n");

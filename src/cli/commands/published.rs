@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use mlx_overlay_engine::pin::Project;
-use mlx_overlay_engine::publish::{self, Depth, Finding, PublishError, StampError, Survey};
+use mlx_overlay_engine::identity;
+use mlx_overlay_engine::pin::{PinError, Project};
+use mlx_overlay_engine::publish::{self, Depth, ENGINE, Finding, PublishError, StampError, Survey};
+use mlx_overlay_engine::series::Series;
 
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
 use crate::cli::render;
@@ -39,11 +41,32 @@ pub fn look(which: &Which, depth: Depth, ui: &mut Ui) -> Result<Outcome, Command
         }
         error => error.into(),
     })?;
+    let outdated = outdated(&survey)?;
     match ui.format() {
-        Format::Json => print_json(&survey, depth, ui),
-        _ => print_text(&place, &survey, depth, ui),
+        Format::Json => print_json(&survey, depth, outdated, ui),
+        _ => print_text(&place, &survey, depth, outdated, ui),
     }
-    Ok(if survey.is_whole() { Outcome::Done } else { Outcome::NeedsPerson })
+    let well = survey.is_whole() && outdated != Some(true);
+    Ok(if well { Outcome::Done } else { Outcome::NeedsPerson })
+}
+
+/// Whether the series of the tree's pin has changed since the tree was laid;
+/// nothing where no project here has that pin.
+fn outdated(survey: &Survey) -> Result<Option<bool>, CommandError> {
+    let stamped = &survey.stamp.identity;
+    let project = match Project::find(Path::new(".")) {
+        Ok(project) => project,
+        Err(PinError::NoProject { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(pin) = project.pins().find(|pin| pin.commit == stamped.pin) else { return Ok(None) };
+    let series = Series::load(pin)?;
+    // A group that the series no longer has is a change too.
+    let Ok(entries) = series.select(&stamped.groups) else { return Ok(Some(true)) };
+    let mut wish = identity::whole(pin, &entries, &stamped.groups);
+    wish.trial.clone_from(&stamped.trial);
+    let stale = !identity::same_wish(stamped, &wish) || survey.stamp.engine != ENGINE;
+    Ok(Some(stale))
 }
 
 fn place(which: &Which) -> Result<PathBuf, CommandError> {
@@ -56,7 +79,7 @@ fn place(which: &Which) -> Result<PathBuf, CommandError> {
     Ok(project.root.join(PLACE).join(pin.short()))
 }
 
-fn print_json(survey: &Survey, depth: Depth, ui: &mut Ui) {
+fn print_json(survey: &Survey, depth: Depth, outdated: Option<bool>, ui: &mut Ui) {
     let schema = match depth {
         Depth::Stat => "status",
         Depth::Hash => "verify",
@@ -66,6 +89,7 @@ fn print_json(survey: &Survey, depth: Depth, ui: &mut Ui) {
         "whole": survey.is_whole(),
         "files": survey.stamp.files.len(),
         "hashed": survey.hashed,
+        "outdated": outdated,
         "engine": survey.stamp.engine,
         "identity": survey.stamp.identity,
         "findings": survey.findings,
@@ -73,7 +97,7 @@ fn print_json(survey: &Survey, depth: Depth, ui: &mut Ui) {
     ui.json(schema, 1, &result);
 }
 
-fn print_text(place: &Path, survey: &Survey, depth: Depth, ui: &mut Ui) {
+fn print_text(place: &Path, survey: &Survey, depth: Depth, outdated: Option<bool>, ui: &mut Ui) {
     let identity = &survey.stamp.identity;
     ui.line(paint(BOLD, place.display()));
     ui.line(format!("  pin     {}", identity.pin));
@@ -103,4 +127,8 @@ fn print_text(place: &Path, survey: &Survey, depth: Depth, ui: &mut Ui) {
             render::count(n, "file")
         ),
     });
+    if outdated == Some(true) {
+        let text = "The series has changed since this tree was laid: `overlay apply` lays it.";
+        ui.line(paint(WARN, text));
+    }
 }

@@ -11,7 +11,8 @@ use crate::cli::ui::Ui;
 /// A quick look: the size, time and mode of every file against the tree's
 /// stamp, and a hash of those that differ. Names what was edited by hand, what
 /// is missing, what is not of the tree, and whether the tree is partial, a
-/// trial, or laid by another version. Exit status 1 when a file changed.
+/// trial, or laid by another version, and whether the series has changed since.
+/// Exit status 1 when a file changed or the tree is out of date.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
