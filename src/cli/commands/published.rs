@@ -46,7 +46,11 @@ pub fn look(which: &Which, depth: Depth, ui: &mut Ui) -> Result<Outcome, Command
     Ok(if survey.is_whole() { Outcome::Done } else { Outcome::NeedsPerson })
 }
 
-fn place(which: &Which) -> Result<PathBuf, CommandError> {
+/// Where the tree is that was asked for.
+///
+/// # Errors
+/// There is no project here, or it has no such pin.
+pub fn place(which: &Which) -> Result<PathBuf, CommandError> {
     if let Some(tree) = &which.tree {
         return Ok(tree.clone());
     }
