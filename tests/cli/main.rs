@@ -4,6 +4,7 @@
 
 mod apply;
 mod cases;
+mod kernels;
 mod project;
 mod published;
 mod sources;
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::new();
     apply::add(&mut suite);
     cases::add(&mut suite);
+    kernels::add(&mut suite);
     published::add(&mut suite);
     try_patch::add(&mut suite);
     sources::add(&mut suite);

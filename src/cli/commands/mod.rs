@@ -10,6 +10,7 @@ mod rebase;
 mod status;
 mod try_patch;
 mod verify;
+mod verify_kernels;
 
 use super::error::{CommandError, Outcome};
 use super::ui::Ui;

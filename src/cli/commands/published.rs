@@ -69,7 +69,11 @@ fn outdated(survey: &Survey) -> Result<Option<bool>, CommandError> {
     Ok(Some(stale))
 }
 
-fn place(which: &Which) -> Result<PathBuf, CommandError> {
+/// Where the tree is that was asked for.
+///
+/// # Errors
+/// There is no project here, or it has no such pin.
+pub fn place(which: &Which) -> Result<PathBuf, CommandError> {
     if let Some(tree) = &which.tree {
         return Ok(tree.clone());
     }

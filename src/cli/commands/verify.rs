@@ -1,8 +1,10 @@
-//! `overlay verify`: every byte of a published tree.
+//! `overlay verify`: every byte of a published tree, or what its kernels do.
 
 use mlx_overlay_engine::publish::Depth;
+use mlx_overlay_harness::Set;
 
 use super::published::{self, Which};
+use super::verify_kernels;
 use crate::cli::error::{CommandError, Outcome};
 use crate::cli::ui::Ui;
 
@@ -11,20 +13,38 @@ use crate::cli::ui::Ui;
 /// As `overlay status`, but no file is taken by its size and time: each is
 /// read, and its blob id compared with the one it was published with. Exit
 /// status 1 when a file changed.
+///
+/// With --kernels the tree's kernels are proven instead, on the host and by
+/// their own text: the streamed twins against `qmv`, the host Metal against
+/// Apple's compiled kernels, and all proofs against mutants. Needs clang and
+/// LLVM; takes a few minutes. Any laid tree will do, published or not.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   overlay verify                          the tree of this project's pin
-  overlay verify target/overlay/9a795735  a tree by its folder")]
+  overlay verify target/overlay/9a795735  a tree by its folder
+  overlay verify --kernels                prove the kernels of this project's tree
+  overlay verify --kernels --full DIR     every type, tile and M, of any laid tree")]
 pub struct Args {
     #[command(flatten)]
     which: Which,
+    /// Prove the kernels instead
+    #[arg(long)]
+    kernels: bool,
+    /// Every type, tile and M: for an hour or more
+    #[arg(long, requires = "kernels")]
+    full: bool,
 }
 
 /// Runs `overlay verify`.
 ///
 /// # Errors
-/// No tree is published there, or its stamp cannot be read.
+/// No tree is published there, or its stamp cannot be read; with --kernels,
+/// what [`verify_kernels::run`] says.
 pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
+    if args.kernels {
+        let set = if args.full { Set::Full } else { Set::Quick };
+        return verify_kernels::run(&published::place(&args.which)?, set, ui);
+    }
     published::look(&args.which, Depth::Hash, ui)
 }

@@ -1,0 +1,39 @@
+// A simdgroup on the host: 32 fibers that meet at its collective functions.
+#pragma once
+
+#include <cstddef>
+
+namespace overlay {
+
+constexpr int kLanes = 32;
+constexpr size_t kSlotBytes = 16;
+
+// Runs lane(context, 0..31) as 32 fibers to their end. Returns null, or why
+// the simdgroup could not finish (lanes that do not meet, a barrier).
+const char* run_simdgroup(void (*lane)(void* context, int lane), void* context);
+
+// What follows is called from within a lane.
+int current_lane();
+void* slots(); // one slot of kSlotBytes a lane
+bool arrive(); // true for the last lane of the 32
+void release(); // by the last lane: lets the others go on
+void wait(); // by the others
+[[noreturn]] void fail(const char* why);
+
+// Every lane brings a value; the last one to arrive combines the 32 in place.
+template <typename T, typename Combine>
+T meet(T value, const Combine& combine) {
+  static_assert(sizeof(T) <= kSlotBytes);
+  T* lanes = static_cast<T*>(slots());
+  const int lane = current_lane();
+  lanes[lane] = value;
+  if (arrive()) {
+    combine(lanes);
+    release();
+  } else {
+    wait();
+  }
+  return lanes[lane];
+}
+
+} // namespace overlay

@@ -1,0 +1,365 @@
+// Symbolic parity and traffic, one cell a line.
+//
+// A line of standard input, by words: kind (half or single), weights a group,
+// bits, M, N, K, the tiled kernel and its grid (3), the narrow kernel and its
+// grid at M = 1 (3). A line of standard output for each, in JSON: outputs,
+// equal ones, the first difference, and what each kernel read.
+
+#include "symbolic.h"
+
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kernel_run.h"
+
+namespace overlay::symbolic {
+
+const char* device_begin = nullptr;
+const char* device_end = nullptr;
+
+namespace {
+
+struct Expression {
+  Op op;
+  Kind kind;
+  Node a, b, c;
+
+  bool operator==(const Expression& other) const {
+    return op == other.op && kind == other.kind && a == other.a &&
+        b == other.b && c == other.c;
+  }
+};
+
+struct Hash {
+  size_t operator()(const Expression& e) const {
+    uint64_t h = (uint64_t(e.op) << 8) | uint64_t(e.kind);
+    for (uint64_t part : {e.a, e.b, e.c}) {
+      h = (h ^ part) * 0x9e3779b97f4a7c15;
+      h ^= h >> 29;
+    }
+    return h;
+  }
+};
+
+struct Table {
+  std::vector<Expression> nodes;
+  std::unordered_map<Expression, Node, Hash> ids;
+};
+
+Table& table() {
+  static Table table;
+  return table;
+}
+
+void reset() {
+  table().nodes.assign(1, Expression{Op::zero, Kind::none, 0, 0, 0});
+  table().ids.clear();
+}
+
+} // namespace
+
+Node intern(Op op, Kind kind, Node a, Node b, Node c) {
+  Table& t = table();
+  // Locals without a value hold a pattern (-ftrivial-auto-var-init) that is no
+  // node. Constants and inputs carry data, not nodes.
+  const bool leaf = op == Op::literal || op == Op::input;
+  const size_t known = t.nodes.size();
+  if (!leaf && (a >= known || b >= known || c >= known)) {
+    fail("the kernel reads a local variable that has no value");
+  }
+  auto [at, fresh] = t.ids.try_emplace(Expression{op, kind, a, b, c}, Node(known));
+  if (fresh) {
+    t.nodes.push_back(at->first);
+  }
+  return at->second;
+}
+
+Node literal(Kind kind, double value) {
+  if (value == 0) {
+    return 0;
+  }
+  uint64_t bits;
+  std::memcpy(&bits, &value, 8);
+  return intern(Op::literal, kind, Node(bits >> 32), Node(bits));
+}
+
+bool literal_value(Node node, double& value) {
+  if (node >= table().nodes.size()) {
+    fail("the kernel reads a local variable that has no value");
+  }
+  const Expression& e = table().nodes[node];
+  if (e.op != Op::literal && e.op != Op::zero) {
+    return false;
+  }
+  const uint64_t bits = (uint64_t(e.a) << 32) | e.b;
+  std::memcpy(&value, &bits, 8);
+  return true;
+}
+
+namespace {
+
+const char* name_of(Op op) {
+  static const char* names[] = {
+      "0",          "input",       "literal",     "add",        "sub",
+      "mul",        "div",         "fma",         "fms",        "fnma",
+      "neg",        "widen",       "narrow",      "from_int",   "word",
+      "bit_and",    "bit_or",      "shift_left",  "shift_right", "int_add",
+      "int_mul",    "lane",        "simd_sum"};
+  return names[int(op)];
+}
+
+// An expression down to a depth, as text.
+std::string text(Node node, int depth) {
+  const Expression& e = table().nodes[node];
+  static const char* roles[] = {"w", "scales", "biases", "x", "y"};
+  double value;
+  if (e.op == Op::input) {
+    return std::string(roles[e.a]) + "[" + std::to_string(e.b) + "]";
+  }
+  if (literal_value(node, value)) {
+    std::ostringstream out;
+    out << value;
+    return out.str();
+  }
+  if (depth == 0) {
+    return std::string(name_of(e.op)) + "(...)";
+  }
+  std::string result = std::string(name_of(e.op)) + "(" + text(e.a, depth - 1);
+  const bool two = e.op != Op::neg && e.op != Op::widen && e.op != Op::narrow &&
+      e.op != Op::from_int && e.op != Op::simd_sum;
+  if (two) {
+    result += ", " + text(e.b, depth - 1);
+  }
+  if (e.op == Op::fma || e.op == Op::fms || e.op == Op::fnma) {
+    result += ", " + text(e.c, depth - 1);
+  }
+  return result + ")";
+}
+
+// Where two expressions part: the innermost pair on the way down that differs
+// in its operation or in more than one operand.
+std::string difference(Node got, Node expected) {
+  for (;;) {
+    const Expression& a = table().nodes[got];
+    const Expression& b = table().nodes[expected];
+    const bool leaf = a.op == Op::input || a.op == Op::literal;
+    const int differing = (a.a != b.a) + (a.b != b.b) + (a.c != b.c);
+    if (a.op != b.op || a.kind != b.kind || leaf || differing == 0 ||
+        (differing > 1 && a.op != Op::lane)) {
+      return text(got, 3) + " where qmv has " + text(expected, 3);
+    }
+    if (a.a != b.a) {
+      got = a.a;
+      expected = b.a;
+    } else if (a.b != b.b) {
+      got = a.b;
+      expected = b.b;
+    } else {
+      got = a.c;
+      expected = b.c;
+    }
+  }
+}
+
+struct Traffic {
+  uint64_t loads[kRoles] = {};
+  uint64_t bytes[kRoles] = {};
+};
+
+Traffic* counting = nullptr;
+
+struct Range {
+  const char* begin;
+  const char* end;
+};
+Range ranges[kRoles];
+
+// Device memory: the five buffers in one block, so that a foreign address is
+// told by two comparisons. What lies behind y must stay as it is.
+struct Memory {
+  static constexpr size_t kGuard = 1 << 16;
+  std::vector<char> block;
+  Node* buffers[kRoles];
+  size_t counts[kRoles];
+
+  Memory(Kind kind, const size_t (&sizes)[kRoles]) {
+    size_t total = 0;
+    for (int role = 0; role < kRoles; role++) {
+      counts[role] = sizes[role];
+      total += (sizes[role] * sizeof(Node) + 63) / 64 * 64;
+    }
+    block.assign(total + 64 + kGuard, char(0xaa));
+    auto at = reinterpret_cast<char*>(
+        (reinterpret_cast<uintptr_t>(block.data()) + 63) / 64 * 64);
+    device_begin = at;
+    for (uint32_t role = 0; role < kRoles; role++) {
+      buffers[role] = reinterpret_cast<Node*>(at);
+      const Kind of = role == kWeights ? Kind::none : kind;
+      for (uint32_t i = 0; i < sizes[role]; i++) {
+        buffers[role][i] = intern(Op::input, of, role, i);
+      }
+      ranges[role] = {at, at + sizes[role] * sizeof(Node)};
+      at += (sizes[role] * sizeof(Node) + 63) / 64 * 64;
+    }
+    device_end = at;
+  }
+
+  bool stored_past_y() const {
+    const char* end = ranges[kY].end;
+    for (size_t i = 0; i < kGuard; i++) {
+      if (end[i] != char(0xaa)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // The first input that is not what it was, or -1.
+  int changed(Kind kind) const {
+    for (uint32_t role = 0; role < kY; role++) {
+      const Kind of = role == kWeights ? Kind::none : kind;
+      for (uint32_t i = 0; i < counts[role]; i++) {
+        if (buffers[role][i] != intern(Op::input, of, role, i)) {
+          return int(role);
+        }
+      }
+    }
+    return -1;
+  }
+};
+
+struct Cell {
+  Kind kind;
+  uint32_t group_size, bits, m, n, k;
+  std::string kernel[2]; // tiled, narrow
+  uint32_t grid[2][3];
+};
+
+void print(const char* name, const Traffic& t) {
+  std::printf(
+      ",\"%s\":{\"w\":[%lu,%lu],\"scales\":[%lu,%lu],\"biases\":[%lu,%lu],"
+      "\"x\":[%lu,%lu]}",
+      name,
+      (unsigned long)t.loads[kWeights],
+      (unsigned long)t.bytes[kWeights],
+      (unsigned long)t.loads[kScales],
+      (unsigned long)t.bytes[kScales],
+      (unsigned long)t.loads[kBiases],
+      (unsigned long)t.bytes[kBiases],
+      (unsigned long)t.loads[kX],
+      (unsigned long)t.bytes[kX]);
+}
+
+// Runs one kernel over M vectors from x on; y goes to out.
+std::string run(
+    const Cell& cell,
+    int which,
+    const Memory& memory,
+    uint32_t vector,
+    uint32_t m,
+    Node* y,
+    Traffic& traffic) {
+  int k = int(cell.k), n = int(cell.n), vectors = int(m);
+  void* buffers[31] = {
+      memory.buffers[kWeights],
+      memory.buffers[kScales],
+      memory.buffers[kBiases],
+      memory.buffers[kX] + size_t(vector) * cell.k,
+      y,
+      &k,
+      &n,
+      &vectors};
+  const uint32_t group[3] = {32, 2, 1};
+  counting = &traffic;
+  const char* why = overlay_kernel_run(
+      cell.kernel[which].c_str(), cell.grid[which], group, buffers, 31);
+  counting = nullptr;
+  return why ? cell.kernel[which] + ": " + why : "";
+}
+
+void judge(const Cell& cell) {
+  reset();
+  const size_t sizes[kRoles] = {
+      size_t(cell.n) * cell.k * cell.bits / 8,
+      size_t(cell.n) * cell.k / cell.group_size,
+      size_t(cell.n) * cell.k / cell.group_size,
+      size_t(cell.m) * cell.k,
+      size_t(cell.m) * cell.n};
+  Memory memory(cell.kind, sizes);
+  Traffic tiled, narrow;
+  Node* y = memory.buffers[kY];
+  std::string fault = run(cell, 0, memory, 0, cell.m, y, tiled);
+  std::vector<Node> alone(cell.n);
+  size_t equal = 0;
+  for (uint32_t vector = 0; vector < cell.m && fault.empty(); vector++) {
+    alone.assign(cell.n, 0);
+    fault = run(cell, 1, memory, vector, 1, alone.data(), narrow);
+    for (uint32_t i = 0; i < cell.n && fault.empty(); i++) {
+      const Node got = y[size_t(vector) * cell.n + i];
+      if (got == alone[i]) {
+        equal++;
+      } else {
+        fault = "vector " + std::to_string(vector) + ", column " +
+            std::to_string(i) + ": " + difference(got, alone[i]);
+      }
+    }
+  }
+  if (int role = memory.changed(cell.kind); fault.empty() && role >= 0) {
+    fault = "a kernel wrote into its input, buffer " + std::to_string(role);
+  }
+  if (fault.empty() && memory.stored_past_y()) {
+    fault = "a kernel stored past the end of y";
+  }
+  std::printf(
+      "{\"outputs\":%zu,\"equal\":%zu,\"nodes\":%zu,\"fault\":\"%s\"",
+      size_t(cell.m) * cell.n,
+      equal,
+      table().nodes.size(),
+      fault.c_str());
+  print("tiled", tiled);
+  print("narrow", narrow);
+  std::printf("}\n");
+  std::fflush(stdout);
+}
+
+} // namespace
+
+void count_load(const void* address, size_t bytes) {
+  auto at = static_cast<const char*>(address);
+  for (int role = 0; counting && role < kRoles; role++) {
+    if (at >= ranges[role].begin && at < ranges[role].end) {
+      counting->loads[role]++;
+      counting->bytes[role] += bytes;
+    }
+  }
+}
+
+} // namespace overlay::symbolic
+
+int main() {
+  using namespace overlay::symbolic;
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    std::istringstream words(line);
+    Cell cell;
+    std::string kind;
+    words >> kind >> cell.group_size >> cell.bits >> cell.m >> cell.n >> cell.k;
+    for (int i = 0; i < 2; i++) {
+      words >> cell.kernel[i];
+      for (uint32_t& extent : cell.grid[i]) {
+        words >> extent;
+      }
+    }
+    if (!words) {
+      std::fprintf(stderr, "not a cell: %s\n", line.c_str());
+      return 2;
+    }
+    cell.kind = kind == "half" ? Kind::half : Kind::single;
+    judge(cell);
+  }
+}

@@ -1,0 +1,82 @@
+//! What can keep the harness from deciding.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a run could not be finished. A proof that fails is no error: it stands
+/// in the report.
+#[derive(Debug, thiserror::Error)]
+pub enum HarnessError {
+    /// A compiler or an LLVM tool is not installed.
+    #[error("{what} was not found (looked for {looked_for}); install {package}")]
+    MissingTool {
+        /// What it is needed for.
+        what: &'static str,
+        /// The names tried.
+        looked_for: String,
+        /// The Debian package that brings it.
+        package: &'static str,
+    },
+    /// The folder is no laid MLX tree.
+    #[error("{}: not an MLX tree: {missing} is missing", tree.display())]
+    NotATree {
+        /// The folder given.
+        tree: PathBuf,
+        /// The file looked for.
+        missing: &'static str,
+    },
+    /// A tool ran and failed.
+    #[error("{what} failed:\n{said}")]
+    Tool {
+        /// The step.
+        what: String,
+        /// The end of what it printed.
+        said: String,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The released wheel could not be had, or is not the one expected.
+    #[error("the wheel {wheel}: {why}")]
+    Wheel {
+        /// Its file name.
+        wheel: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// A metallib or the text of a kernel in it is not as facts.md has it.
+    #[error("{what} at byte {at}: {why}")]
+    Metallib {
+        /// The part looked at.
+        what: String,
+        /// Offset in the file, in bytes.
+        at: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// A host name of no family in `kernels.rs`.
+    #[error("no kernel family of the harness has the host name {0}")]
+    UnknownKernel(String),
+    /// A mutation does not fit the text exactly once: the list of mutants is
+    /// behind the kernels.
+    #[error("mutant {mutant}: its text stands {found} times in {file}, and must stand once")]
+    Mutation {
+        /// The mutant's name.
+        mutant: &'static str,
+        /// The file mutated.
+        file: &'static str,
+        /// How often the text was found.
+        found: usize,
+    },
+}
+
+impl HarnessError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| Self::Io { path: path.to_path_buf(), source }
+    }
+}

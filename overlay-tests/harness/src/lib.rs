@@ -1,0 +1,33 @@
+//! Proves the kernels of a laid MLX tree on any machine.
+//!
+//! The very text of the tree is compiled on the host against a small Metal shim
+//! and judged: the streamed twins against `qmv` at M = 1 in numbers and in
+//! expressions, the shim against Apple's own compiled kernels, and all of it
+//! against mutants, so that a proof that cannot fail is found. [`run`] does it
+//! all; README.md says which file holds which proof.
+//!
+//! Everything runs on the host. Nothing here says how an Apple GPU behaves.
+
+pub mod air;
+pub mod cells;
+mod error;
+pub mod kernels;
+pub mod library;
+pub mod metallib;
+pub mod mutants;
+mod numbers;
+pub mod oracle;
+pub mod parity;
+pub mod report;
+mod run;
+pub mod runner;
+pub mod sets;
+pub mod symbolic;
+pub mod toolchain;
+pub mod units;
+pub mod workshop;
+
+pub use error::HarnessError;
+pub use report::Report;
+pub use run::{Options, Step, run};
+pub use sets::Set;

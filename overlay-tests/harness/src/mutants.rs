@@ -1,0 +1,397 @@
+//! Mutants: the laid text with one thing wrong. Each must be caught.
+//!
+//! A mutation names a function of `quantized.h` and replaces text that stands
+//! in it exactly once; when the kernels change so that it no longer does, the
+//! run fails and the list is brought up to date.
+
+use crate::HarnessError;
+use crate::cells::{Cell, Draw};
+use crate::kernels::{Family, Number};
+use crate::parity::parity;
+use crate::report::Mutant;
+use crate::runner::Runner;
+use crate::sets::{parity_kernels, shapes};
+use crate::symbolic;
+use crate::units::{address_space_units, units};
+use crate::workshop::{LinkKind, Mode, Workshop, in_parallel};
+
+const FILE: &str = "mlx/backend/metal/kernels/quantized.h";
+const FAST: &str = "qmv_fast_streamed_impl";
+const GENERIC: &str = "qmv_streamed_rows";
+
+/// One replacement: in this function, this text by that.
+type Edit = (&'static str, &'static str, &'static str);
+
+/// One thing wrong.
+struct Mutation {
+    name: &'static str,
+    meaning: &'static str,
+    /// The width it is tried at.
+    bits: u32,
+    edits: &'static [Edit],
+}
+
+const ACCUMULATE: &str = "result[v][row] += qdot_reg<U, values_per_thread, bits>(";
+const RETURN: &str = "return scale * accum + sum * bias;";
+const CLAMP: &str = "min(vec0 + v, M - 1)";
+const LOAD_4: &str = "else if (bits == 4) {
+    for (int i = 0; i < values_per_thread; i += 4) {
+      sum += x[i] + x[i + 1] + x[i + 2] + x[i + 3];";
+
+const MUTATIONS: &[Mutation] = &[
+    Mutation {
+        name: "k-to-lane",
+        meaning: "order difference 1: other values of K in each lane",
+        bits: 4,
+        edits: &[
+            (FAST, "simd_lid * packs_per_thread", "((simd_lid + 1) % 32) * packs_per_thread"),
+            (
+                FAST,
+                "scales += out_row * in_vec_size_g + simd_lid /",
+                "scales += out_row * in_vec_size_g + ((simd_lid + 1) % 32) /",
+            ),
+            (
+                FAST,
+                "biases += out_row * in_vec_size_g + simd_lid /",
+                "biases += out_row * in_vec_size_g + ((simd_lid + 1) % 32) /",
+            ),
+            (FAST, "simd_lid * values_per_thread", "((simd_lid + 1) % 32) * values_per_thread"),
+        ],
+    },
+    Mutation {
+        name: "lanes-in-reduction",
+        meaning: "order difference 2: half the lanes enter the sum",
+        bits: 4,
+        edits: &[(
+            FAST,
+            "result[v][row] = simd_sum(result[v][row]);",
+            "U other = simd_shuffle_down(result[v][row], 16); result[v][row] = \
+             simd_sum(simd_lid < 16 ? U(result[v][row] + other) : U(0));",
+        )],
+    },
+    Mutation {
+        name: "accumulation-depth",
+        meaning: "order difference 3: each product straight into the accumulator",
+        bits: 4,
+        edits: &[(
+            "qdot_reg",
+            "accum +=
+          (x_thread[4 * i] * (ws[i] & 0x000f) +",
+            "accum = accum +
+          (x_thread[4 * i] * (ws[i] & 0x000f)) + (",
+        )],
+    },
+    Mutation {
+        name: "final-tree",
+        meaning: "order difference 4: a shuffle ladder for simd_sum",
+        bits: 4,
+        edits: &[(
+            FAST,
+            "result[v][row] = simd_sum(result[v][row]);",
+            "for (int d = 16; d > 0; d /= 2) \
+                   result[v][row] += simd_shuffle_xor(result[v][row], d);",
+        )],
+    },
+    Mutation {
+        name: "dequantize-first",
+        meaning: "order difference 5: weights dequantized, then multiplied",
+        bits: 8,
+        edits: &[
+            (
+                "qdot_reg",
+                "accum += x_thread[i] * w[i];",
+                "accum += x_thread[i] * (scale * w[i] + bias);",
+            ),
+            ("qdot_reg", RETURN, "return accum;"),
+        ],
+    },
+    Mutation {
+        name: "sum-in-float",
+        meaning: "order difference 6: load_vector sums x in float, not in T",
+        bits: 4,
+        edits: &[(
+            "load_vector_reg",
+            LOAD_4,
+            "else if (bits == 4) {
+    for (int i = 0; i < values_per_thread; i += 4) {
+      sum += U(x[i]) + U(x[i + 1]) + U(x[i + 2]) + U(x[i + 3]);",
+        )],
+    },
+    Mutation {
+        name: "sum-rebuilt",
+        meaning: "trap: the sum of x rebuilt from x_thread",
+        bits: 4,
+        edits: &[(
+            "load_vector_reg",
+            "return sum;",
+            "sum = 0; for (int i = 0; i < values_per_thread; i += 4) sum += x_thread[i] + \
+                   x_thread[i + 1] * 16.0f + x_thread[i + 2] * 256.0f + \
+                   x_thread[i + 3] * 4096.0f; return sum;",
+        )],
+    },
+    Mutation {
+        name: "tail-unguarded",
+        meaning: "trap: lanes past the end of the row take part in the tail",
+        bits: 4,
+        edits: &[(GENERIC, "if (remaining > 0) {", "{")],
+    },
+    Mutation {
+        name: "tail-read-whole",
+        meaning: "trap: the tail reads a whole block of weights",
+        bits: 4,
+        edits: &[
+            (GENERIC, "if (remaining > 0) {", "{"),
+            (GENERIC, "i < reads ? wl[i] : W_T(0)", "wl[i]"),
+        ],
+    },
+    Mutation {
+        name: "tile-off-by-one-fast",
+        meaning: "trap: the vector index of a part tile clamped to M (fast)",
+        bits: 4,
+        edits: &[(FAST, CLAMP, "min(vec0 + v, M)")],
+    },
+    Mutation {
+        name: "tile-off-by-one",
+        meaning: "trap: the vector index of a part tile clamped to M (generic)",
+        bits: 4,
+        edits: &[(GENERIC, CLAMP, "min(vec0 + v, M)")],
+    },
+    Mutation {
+        name: "last-vector-left-out",
+        meaning: "trap: V off by one: the last vector of a tile is not computed",
+        bits: 4,
+        edits: &[(
+            FAST,
+            "simd_lid == 0 && vec0 + v < M",
+            "simd_lid == 0 && vec0 + v < M && v + 1 < vecs_per_tg",
+        )],
+    },
+    Mutation {
+        name: "wrong-scale",
+        meaning: "trap: the scale of another group",
+        bits: 4,
+        edits: &[(
+            FAST,
+            "scales += out_row * in_vec_size_g + simd_lid / scale_step_per_thread;",
+            "scales += out_row * in_vec_size_g + simd_lid / (2 * scale_step_per_thread);",
+        )],
+    },
+    Mutation {
+        name: "rows-swapped",
+        meaning: "trap: the rows of a simdgroup stored in another order",
+        bits: 4,
+        edits: &[(
+            FAST,
+            "static_cast<T>(result[v][row])",
+            "static_cast<T>(result[v][results_per_simdgroup - 1 - row])",
+        )],
+    },
+    Mutation {
+        name: "store-unguarded-fast",
+        meaning: "trap: vectors past M are stored (fast)",
+        bits: 4,
+        edits: &[(FAST, "simd_lid == 0 && vec0 + v < M", "simd_lid == 0")],
+    },
+    Mutation {
+        name: "store-unguarded",
+        meaning: "trap: vectors past M are stored (generic)",
+        bits: 4,
+        edits: &[(GENERIC, "simd_lid == 0 && vec0 + v < M", "simd_lid == 0")],
+    },
+    Mutation {
+        name: "rows-unguarded",
+        meaning: "trap: the rows of a matrix smaller than a tile are not counted",
+        bits: 4,
+        edits: &[(
+            "qmv_streamed_impl",
+            "min(results_per_simdgroup, out_vec_size - out_row)",
+            "results_per_simdgroup",
+        )],
+    },
+    Mutation {
+        name: "accumulation-split",
+        meaning: "trap: two accumulators for one row",
+        bits: 4,
+        edits: &[
+            (
+                FAST,
+                ACCUMULATE,
+                "(k % (2 * block_size) ? odd : result)[v][row] += \
+                                qdot_reg<U, values_per_thread, bits>(",
+            ),
+            (
+                FAST,
+                "thread U result[vecs_per_tg][results_per_simdgroup] = {{0}};",
+                "thread U result[vecs_per_tg][results_per_simdgroup] = {{0}}; \
+              thread U odd[vecs_per_tg][results_per_simdgroup] = {{0}};",
+            ),
+            (FAST, "simd_sum(result[v][row])", "simd_sum(result[v][row] + odd[v][row])"),
+        ],
+    },
+    Mutation {
+        name: "contraction-off",
+        meaning: "trap: products named before they are added, so that none fuses",
+        bits: 4,
+        edits: &[(
+            "qdot_reg",
+            RETURN,
+            "U product = scale * accum; U offset = sum * bias; return product + offset;",
+        )],
+    },
+    Mutation {
+        name: "pointer-not-cumulative",
+        meaning: "trap: 3, 5 and 6 bits: the weights' pointer stays at its first pack",
+        bits: 3,
+        edits: &[(
+            "qdot_reg",
+            "x_thread += 8 * i;
+      w += 3 * i;",
+            "x_thread += 8 * i;",
+        )],
+    },
+    Mutation {
+        name: "wrong-address-space",
+        meaning: "trap: weights in registers passed where device memory belongs",
+        bits: 4,
+        edits: &[(FAST, "qdot_reg<", "qdot<")],
+    },
+];
+
+/// Runs every mutant through every proof. `progress` gets each one's name.
+///
+/// # Errors
+/// A mutation does not fit the text, the text without a mutation does not hold
+/// in the mutants' cells, or a tool fails in another way than on the mutant.
+pub fn run(shop: &Workshop, progress: &(dyn Fn(&str) + Sync)) -> Result<Vec<Mutant>, HarnessError> {
+    let text = shop.read(FILE)?;
+    for bits in [3, 4, 8] {
+        let caught = caught_by(shop, bits)?;
+        if !caught.is_empty() {
+            let said = format!("at {bits} bits the unmutated text fails: {}", caught.join(", "));
+            return Err(HarnessError::Tool { what: "the mutants' baseline".into(), said });
+        }
+    }
+    in_parallel(MUTATIONS, |mutation| {
+        progress(mutation.name);
+        let mutated = mutate(&text, mutation)?;
+        let caught_by = caught_by(&shop.with_file(FILE, &mutated)?, mutation.bits)?;
+        Ok(Mutant { name: mutation.name, meaning: mutation.meaning, caught_by })
+    })
+}
+
+/// The proofs that fail on a workshop's text, at one width: three types of
+/// shape, a part tile, and a probe so that no store hides anything.
+fn caught_by(shop: &Workshop, bits: u32) -> Result<Vec<&'static str>, HarnessError> {
+    let shapes = shapes(bits, 64);
+    let cells = |number| {
+        let cell = move |(n, k)| Cell {
+            number,
+            bits,
+            group_size: 64,
+            vectors: 3,
+            m: 5,
+            n,
+            k,
+            batch: Vec::new(),
+            draw: Draw::Plain,
+            seed: 7,
+        };
+        [0, 1, 3, 4, 5].map(|i| cell(shapes[i])).to_vec()
+    };
+    let mut caught = Vec::new();
+    if numeric_fails(shop, &cells(Number::Probe))? {
+        caught.push("numeric");
+    }
+    if symbolic_fails(shop, &cells(Number::Half))? {
+        caught.push("symbolic");
+    }
+    let units = address_space_units(parity_kernels(&cells(Number::Half)));
+    if compile_fails(in_parallel(&units, |unit| shop.check(unit)))?.is_none() {
+        caught.push("address spaces");
+    }
+    Ok(caught)
+}
+
+fn numeric_fails(shop: &Workshop, cells: &[Cell]) -> Result<bool, HarnessError> {
+    let units = units(parity_kernels(cells), Mode::Checked);
+    let objects = compile_fails(in_parallel(&units, |unit| shop.compile(unit)))?;
+    let Some(mut objects) = objects else { return Ok(true) };
+    objects.extend(shop.runtime(Mode::Checked, &["serve.cpp"])?);
+    let mut runner = Runner::start(&shop.link(&objects, Mode::Checked, LinkKind::Program)?)?;
+    for cell in cells {
+        if !parity(&mut runner, cell, Family::Streamed(cell.order()))?.holds() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn symbolic_fails(shop: &Workshop, cells: &[Cell]) -> Result<bool, HarnessError> {
+    let Some(program) = compile_fails(symbolic::program(shop, cells))? else { return Ok(true) };
+    // A program that ends early has met something no expression has.
+    let judged = compile_fails(symbolic::judge(&program, cells, |c| Family::Streamed(c.order())))?;
+    Ok(judged.is_none_or(|cells| cells.iter().any(|cell| !cell.holds())))
+}
+
+/// A tool that fails on a mutant has caught it: `None`.
+fn compile_fails<T>(result: Result<T, HarnessError>) -> Result<Option<T>, HarnessError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(HarnessError::Tool { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn mutate(text: &str, mutation: &Mutation) -> Result<String, HarnessError> {
+    let misfit = |found| HarnessError::Mutation { mutant: mutation.name, file: FILE, found };
+    let mut text = text.to_string();
+    for (function, from, to) in mutation.edits {
+        let (start, end) = function_range(&text, function).ok_or_else(|| misfit(0))?;
+        let found = text[start..end].matches(from).count();
+        if found != 1 {
+            return Err(misfit(found));
+        }
+        let body = text[start..end].replacen(from, to, 1);
+        text.replace_range(start..end, &body);
+    }
+    Ok(text)
+}
+
+/// Where a function's definition stands, from its name to the brace that ends
+/// it at the start of a line; nothing where there is none, or more than one.
+fn function_range(text: &str, name: &str) -> Option<(usize, usize)> {
+    let call = format!(" {name}(");
+    let mut starts = text.match_indices(&call).filter(|(at, _)| {
+        let line = text[..*at].rfind('\n').map_or(0, |newline| newline + 1);
+        text[line..].starts_with("METAL_FUNC") || text[line..].starts_with("inline")
+    });
+    let (start, _) = starts.next()?;
+    let end = start + text[start..].find("\n}\n")? + 3;
+    starts.next().is_none().then_some((start, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "inline U qdot_reg(\n    U x) {\n  return x;\n}\n\
+                        METAL_FUNC void other() {\n  return x;\n}\n";
+
+    fn mutation(edits: &'static [Edit]) -> Mutation {
+        Mutation { name: "m", meaning: "", bits: 4, edits }
+    }
+
+    #[test]
+    fn a_mutation_stays_in_its_function() {
+        let mutated = mutate(TEXT, &mutation(&[("other", "return x", "return y")])).unwrap();
+        assert_eq!(mutated.replace("return y", "return x"), TEXT);
+        assert!(mutated.find("return x") < mutated.find("return y"));
+    }
+
+    #[test]
+    fn a_mutation_that_does_not_fit_once_is_an_error() {
+        assert!(mutate(TEXT, &mutation(&[("gone", "return x", "")])).is_err());
+        assert!(mutate(TEXT, &mutation(&[("other", "return z", "")])).is_err());
+        assert!(mutate(TEXT, &mutation(&[("qdot_reg", "x", "")])).is_err());
+    }
+}

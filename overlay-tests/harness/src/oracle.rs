@@ -1,0 +1,58 @@
+//! The oracle: Apple's compiled kernels beside the same text through the shim.
+
+use std::collections::BTreeSet;
+
+use crate::HarnessError;
+use crate::air;
+use crate::cells::{Cell, Vectors};
+use crate::kernels::{Family, Kernel};
+use crate::parity::{Multiply, Verdict};
+use crate::runner::Runner;
+use crate::workshop::{LinkKind, Mode, Workshop};
+
+/// Builds a program with Apple's kernels for cells.
+///
+/// # Errors
+/// The wheel cannot be had, or a tool fails.
+pub fn program(
+    shop: &Workshop,
+    cells: &[(Cell, Family)],
+) -> Result<std::path::PathBuf, HarnessError> {
+    let names: BTreeSet<String> =
+        cells.iter().map(|(cell, family)| cell.kernel(*family).host_name()).collect();
+    let names: Vec<String> = names.into_iter().collect();
+    let mut objects = air::objects(shop, &names)?;
+    objects.extend(shop.runtime(Mode::Apple, &["serve.cpp"])?);
+    shop.link(&objects, Mode::Apple, LinkKind::Program)
+}
+
+/// The kernels that cells need of the shim.
+pub fn kernels(cells: &[(Cell, Family)]) -> Vec<Kernel> {
+    cells.iter().map(|(cell, family)| cell.kernel(*family)).collect()
+}
+
+/// Whether the shim computes what Apple's kernel does, all vectors at once.
+///
+/// # Errors
+/// A process cannot be started again.
+pub fn agree(
+    shim: &mut Runner,
+    apple: &mut Runner,
+    cell: &Cell,
+    family: Family,
+) -> Result<Verdict, HarnessError> {
+    let inputs = cell.inputs();
+    let got = shim.multiply(cell, &inputs, family, Vectors::All, 0xcd)?;
+    let expected = apple.multiply(cell, &inputs, family, Vectors::All, 0x35)?;
+    let mut verdict = Verdict::default();
+    match (got, expected) {
+        (Ok(got), Ok(expected)) => {
+            let n = cell.n as usize;
+            let place = |at: usize| format!("vector {}, column {}", at / n, at % n);
+            verdict.compare(cell.number, &got, &expected, place);
+        }
+        (Err(why), _) => verdict.fault = Some(format!("the shim: {why}")),
+        (_, Err(why)) => verdict.fault = Some(format!("Apple's kernel: {why}")),
+    }
+    Ok(verdict)
+}

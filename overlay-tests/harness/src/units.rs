@@ -1,0 +1,98 @@
+//! Translation units: which of the tree's kernels to compile together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::kernels::{Kernel, Number};
+use crate::workshop::{Mode, Unit};
+
+/// The kernels of one width and one type, compiled together: the text is read
+/// once for all of them.
+#[derive(Clone, Debug, Default)]
+struct Selection {
+    group_sizes: BTreeSet<u32>,
+    /// Template, tile (1 for none) and batched.
+    kernels: BTreeSet<(&'static str, u32, bool)>,
+}
+
+impl Selection {
+    fn add(&mut self, kernel: &Kernel) {
+        self.group_sizes.insert(kernel.group_size);
+        self.kernels.insert((kernel.family.template(), kernel.vectors, kernel.batched));
+    }
+}
+
+/// The symbolic types' names, of float and half.
+pub const SYM_FLOAT: &str = "sym_float";
+/// See [`SYM_FLOAT`].
+pub const SYM_HALF: &str = "sym_half";
+
+/// Units that hold at least the kernels given, one for each width and type.
+#[must_use]
+pub fn units(kernels: impl IntoIterator<Item = Kernel>, mode: Mode) -> Vec<Unit> {
+    let mut selections: BTreeMap<(u32, Number), Selection> = BTreeMap::new();
+    for kernel in kernels {
+        selections.entry((kernel.bits, kernel.number)).or_default().add(&kernel);
+    }
+    selections
+        .iter()
+        .map(|((bits, number), selection)| Unit {
+            text: text(&[number.metal()], *bits, selection),
+            flags: Vec::new(),
+            mode,
+        })
+        .collect()
+}
+
+/// Units of the symbolic program, one a width, with both symbolic types.
+#[must_use]
+pub fn symbolic_units(kernels: impl IntoIterator<Item = Kernel>) -> Vec<Unit> {
+    let mut selections: BTreeMap<u32, Selection> = BTreeMap::new();
+    for kernel in kernels {
+        selections.entry(kernel.bits).or_default().add(&kernel);
+    }
+    let unit = |(bits, selection): (&u32, &Selection)| Unit {
+        text: text(&[SYM_FLOAT, SYM_HALF], *bits, selection),
+        flags: Vec::new(),
+        mode: Mode::Symbolic,
+    };
+    selections.iter().map(unit).collect()
+}
+
+/// Kernels of one width and type with `device` and `constant` as clang address
+/// spaces: to be type-checked, not run.
+#[must_use]
+pub fn address_space_units(kernels: impl IntoIterator<Item = Kernel>) -> Vec<Unit> {
+    let mut units = units(kernels, Mode::Apple);
+    for unit in &mut units {
+        unit.flags.push("-DOVERLAY_ADDRESS_SPACES");
+    }
+    units
+}
+
+fn text(types: &[&str], bits: u32, selection: &Selection) -> String {
+    let wanted = selection.kernels.iter().map(|(template, tile, batched)| {
+        let tile = if *tile == 1 { String::new() } else { format!("_nv_{tile}_") };
+        format!(
+            "  if (func == \"{template}\" && has(name, \"{tile}\") && has(name, \"_batch_{}\")) \
+             return true;\n",
+            u8::from(*batched)
+        )
+    });
+    let wanted: String = wanted.collect();
+    let calls = types.iter().flat_map(|number| {
+        selection
+            .group_sizes
+            .iter()
+            .map(move |group| format!("instantiate_quantized_funcs({number}, {group}, {bits})\n"))
+    });
+    let calls: String = calls.collect();
+    format!(
+        "#include <string_view>\n\
+         constexpr bool has(std::string_view text, std::string_view part) {{\n  \
+           return text.find(part) != text.npos;\n}}\n\
+         constexpr bool overlay_wanted(std::string_view func, std::string_view name) {{\n\
+         {wanted}  return false;\n}}\n\
+         #include \"kernels.h\"\n\
+         {calls}"
+    )
+}

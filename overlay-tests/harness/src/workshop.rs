@@ -1,0 +1,418 @@
+//! Compiles kernels of a laid tree into programs, and keeps the objects.
+//!
+//! ```text
+//! <cache>/harness/cpp-<digest>/   the C++ of this crate, written out once
+//! <cache>/harness/obj/<key>.o     by content: compiler, flags, text, headers
+//! <cache>/harness/bin/<key>       by the keys of their objects
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sha2::{Digest, Sha256};
+
+use crate::HarnessError;
+use crate::toolchain::{Toolchain, run_tool};
+
+/// The C++ side, file by file.
+const SOURCES: &[(&str, &str)] = &[
+    ("kernel_run.cpp", include_str!("../cpp/kernel_run.cpp")),
+    ("kernel_run.h", include_str!("../cpp/kernel_run.h")),
+    ("kernels.h", include_str!("../cpp/kernels.h")),
+    ("numbers.h", include_str!("../cpp/numbers.h")),
+    ("oracle.cpp", include_str!("../cpp/oracle.cpp")),
+    ("oracle.h", include_str!("../cpp/oracle.h")),
+    ("registry.h", include_str!("../cpp/registry.h")),
+    ("serve.cpp", include_str!("../cpp/serve.cpp")),
+    ("simdgroup.cpp", include_str!("../cpp/simdgroup.cpp")),
+    ("simdgroup.h", include_str!("../cpp/simdgroup.h")),
+    ("symbolic.cpp", include_str!("../cpp/symbolic.cpp")),
+    ("symbolic.h", include_str!("../cpp/symbolic.h")),
+    ("symbolic_words.h", include_str!("../cpp/symbolic_words.h")),
+    ("shim/metal_simdgroup", include_str!("../cpp/shim/metal_simdgroup")),
+    ("shim/metal_stdlib", include_str!("../cpp/shim/metal_stdlib")),
+    (
+        "shim/mlx/backend/metal/kernels/utils.h",
+        include_str!("../cpp/shim/mlx/backend/metal/kernels/utils.h"),
+    ),
+    (
+        "shim/mlx/backend/metal/kernels/steel/gemm/gemm.h",
+        include_str!("../cpp/shim/mlx/backend/metal/kernels/steel/gemm/gemm.h"),
+    ),
+];
+
+/// Where in a tree the kernels are.
+pub const KERNELS_DIR: &str = "mlx/backend/metal/kernels";
+
+/// How a unit is compiled. The flags are facts.md's compile mode; the wrong
+/// ones are here to show that the oracle tells them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Apple's mode, optimised.
+    Apple,
+    /// Apple's mode under AddressSanitizer and UBSan, not optimised: memory is
+    /// as the source asks for it.
+    Checked,
+    /// Symbolic numbers: contraction is theirs. Locals without a value hold a
+    /// pattern that is no node.
+    Symbolic,
+    /// Wrong: no contraction.
+    ContractOff,
+    /// Wrong: contraction across statements, and reassociation by vectorising.
+    ContractFast,
+    /// Wrong: half sums kept in float.
+    HalfExcess,
+}
+
+impl Mode {
+    fn flags(self) -> &'static [&'static str] {
+        const HALF: &str = "-ffloat16-excess-precision=none";
+        match self {
+            Self::Apple => &["-O1", "-ffp-contract=on", "-Xclang", HALF],
+            Self::Checked => &[
+                "-O0",
+                "-ffp-contract=on",
+                "-Xclang",
+                HALF,
+                "-fsanitize=address,alignment,bounds,shift,signed-integer-overflow,return",
+                "-fno-sanitize-recover=all",
+                "-fno-omit-frame-pointer",
+            ],
+            Self::Symbolic => &["-O0", "-ftrivial-auto-var-init=pattern", "-DOVERLAY_SYMBOLIC"],
+            Self::ContractOff => &["-O1", "-ffp-contract=off", "-Xclang", HALF],
+            Self::ContractFast => &["-O2", "-ffp-contract=fast", "-Xclang", HALF],
+            Self::HalfExcess => &["-O1", "-ffp-contract=on"],
+        }
+    }
+
+    fn link_flags(self) -> &'static [&'static str] {
+        if self == Self::Checked { &["-fsanitize=address,undefined"] } else { &[] }
+    }
+}
+
+/// One translation unit.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// The text; a file name of [`SOURCES`] is `#include "name"`.
+    pub text: String,
+    /// Flags beyond those of the mode.
+    pub flags: Vec<&'static str>,
+    /// How.
+    pub mode: Mode,
+}
+
+/// A place to compile for one tree.
+#[derive(Debug)]
+pub struct Workshop {
+    toolchain: Toolchain,
+    cpp: PathBuf,
+    store: PathBuf,
+    /// Folders searched for the kernels' text, in order.
+    trees: Vec<PathBuf>,
+    /// Digest of the compiler, the C++ side and the trees' headers.
+    base: String,
+    scratch: tempfile::TempDir,
+    serial: AtomicUsize,
+}
+
+impl Workshop {
+    /// Opens a workshop for a tree. `cache` is the tool's cache folder.
+    ///
+    /// # Errors
+    /// No tree, or the cache cannot be written.
+    pub fn open(toolchain: Toolchain, tree: &Path, cache: &Path) -> Result<Self, HarnessError> {
+        const PROOF: &str = "mlx/backend/metal/kernels/quantized.metal";
+        if !tree.join(PROOF).is_file() {
+            return Err(HarnessError::NotATree { tree: tree.to_path_buf(), missing: PROOF });
+        }
+        let store = cache.join("harness");
+        for folder in ["obj", "bin"] {
+            let folder = store.join(folder);
+            fs::create_dir_all(&folder).map_err(HarnessError::io(&folder))?;
+        }
+        let scratch = tempfile::tempdir_in(&store).map_err(HarnessError::io(&store))?;
+        let cpp = write_sources(&store)?;
+        let tree = tree.canonicalize().map_err(HarnessError::io(tree))?;
+        let base = base_digest(&toolchain, &[&tree])?;
+        let serial = AtomicUsize::new(0);
+        Ok(Self { toolchain, cpp, store, trees: vec![tree], base, scratch, serial })
+    }
+
+    /// The same with one file of the tree replaced: where mutants live.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn with_file(&self, path: &str, text: &str) -> Result<Self, HarnessError> {
+        let scratch = tempfile::tempdir_in(&self.store).map_err(HarnessError::io(&self.store))?;
+        let file = scratch.path().join(path);
+        if let Some(parent) = file.parent() {
+            fs::create_dir_all(parent).map_err(HarnessError::io(parent))?;
+        }
+        fs::write(&file, text).map_err(HarnessError::io(&file))?;
+        let mut trees = vec![scratch.path().to_path_buf()];
+        trees.extend(self.trees.iter().cloned());
+        let base =
+            base_digest(&self.toolchain, &trees.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
+        Ok(Self {
+            toolchain: self.toolchain.clone(),
+            cpp: self.cpp.clone(),
+            store: self.store.clone(),
+            trees,
+            base,
+            scratch,
+            serial: AtomicUsize::new(0),
+        })
+    }
+
+    /// The text of a file of the tree.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(&self, path: &str) -> Result<String, HarnessError> {
+        let found = self.trees.iter().map(|tree| tree.join(path)).find(|file| file.is_file());
+        let file = found.unwrap_or_else(|| self.trees[0].join(path));
+        fs::read_to_string(&file).map_err(HarnessError::io(&file))
+    }
+
+    /// The clang in use, in its own words.
+    #[must_use]
+    pub fn compiler(&self) -> &str {
+        &self.toolchain.version
+    }
+
+    /// A folder that goes when the workshop goes.
+    #[must_use]
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// Where finished things are kept.
+    #[must_use]
+    pub fn store(&self) -> &Path {
+        &self.store
+    }
+
+    /// Compiles a unit, or finds its object.
+    ///
+    /// # Errors
+    /// clang refuses the unit: its message stands in the error.
+    pub fn compile(&self, unit: &Unit) -> Result<PathBuf, HarnessError> {
+        let flags = self.flags(unit);
+        let key = digest(&[&self.base, &flags.join(" "), &unit.text]);
+        let object = self.store.join("obj").join(format!("{key}.o"));
+        if object.is_file() {
+            return Ok(object);
+        }
+        let (text, built) = (self.fresh("cpp"), self.fresh("o"));
+        fs::write(&text, &unit.text).map_err(HarnessError::io(&text))?;
+        let mut clang = self.clang(&flags);
+        clang.arg("-c").arg(&text).arg("-o").arg(&built);
+        run_tool(&mut clang, "compiling the kernels")?;
+        fs::rename(&built, &object).map_err(HarnessError::io(&object))?;
+        Ok(object)
+    }
+
+    /// Type-checks a unit and keeps nothing. `Err` carries clang's message.
+    ///
+    /// # Errors
+    /// clang refuses the unit.
+    pub fn check(&self, unit: &Unit) -> Result<(), HarnessError> {
+        let text = self.fresh("cpp");
+        fs::write(&text, &unit.text).map_err(HarnessError::io(&text))?;
+        let mut clang = self.clang(&self.flags(unit));
+        clang.arg("-fsyntax-only").arg(&text);
+        run_tool(&mut clang, "type-checking the kernels").map(drop)
+    }
+
+    /// Links objects, or finds what they were linked to.
+    ///
+    /// # Errors
+    /// The linker or the objects fail.
+    pub fn link(
+        &self,
+        objects: &[PathBuf],
+        mode: Mode,
+        kind: LinkKind,
+    ) -> Result<PathBuf, HarnessError> {
+        let names: Vec<String> = objects.iter().map(|o| o.display().to_string()).collect();
+        let key = digest(&[&self.base, &format!("{mode:?} {kind:?}"), &names.join(" ")]);
+        let program = self.store.join("bin").join(format!("{key}{}", kind.extension()));
+        if program.is_file() {
+            return Ok(program);
+        }
+        let built = self.fresh("bin");
+        let mut clang = Command::new(&self.toolchain.clang);
+        clang.args(mode.link_flags()).args(kind.flags()).args(objects).arg("-o").arg(&built);
+        run_tool(&mut clang, "linking the kernels")?;
+        fs::rename(&built, &program).map_err(HarnessError::io(&program))?;
+        Ok(program)
+    }
+
+    /// The objects every program needs: the fibers, the registry, and `main`.
+    ///
+    /// # Errors
+    /// As [`Self::compile`].
+    pub fn runtime(&self, mode: Mode, main: &[&str]) -> Result<Vec<PathBuf>, HarnessError> {
+        ["simdgroup.cpp", "kernel_run.cpp"]
+            .iter()
+            .chain(main)
+            .map(|file| {
+                let text = format!("#include \"{file}\"\n");
+                // No kernel is in them: only their speed depends on this.
+                let flags = if mode == Mode::Symbolic { vec!["-O2"] } else { Vec::new() };
+                self.compile(&Unit { text, flags, mode })
+            })
+            .collect()
+    }
+
+    fn flags(&self, unit: &Unit) -> Vec<String> {
+        let machine: &[&str] =
+            if cfg!(target_arch = "x86_64") { &["-mavx2", "-mfma", "-mf16c"] } else { &[] };
+        let words = [
+            "-std=c++20",
+            "-fPIC",
+            "-fno-strict-aliasing",
+            // Metal's attributes and its extensions to C++17.
+            "-Wno-unknown-attributes",
+            "-Wno-ignored-attributes",
+            "-Wno-unused",
+        ];
+        let all = words.iter().chain(machine).chain(unit.mode.flags()).chain(&unit.flags);
+        all.map(|flag| (*flag).to_string()).collect()
+    }
+
+    fn clang(&self, flags: &[String]) -> Command {
+        let mut clang = Command::new(&self.toolchain.clang);
+        clang.args(flags).arg("-I").arg(&self.cpp).arg("-I").arg(self.cpp.join("shim"));
+        for tree in &self.trees {
+            clang.arg("-I").arg(tree);
+        }
+        clang
+    }
+
+    fn fresh(&self, extension: &str) -> PathBuf {
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        self.scratch.path().join(format!("{serial}.{extension}"))
+    }
+}
+
+/// What a link makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// A program with a `main` among its objects.
+    Program,
+    /// A shared library with the C ABI of `kernel_run.h`.
+    Library,
+}
+
+impl LinkKind {
+    fn extension(self) -> &'static str {
+        if self == Self::Library { ".so" } else { "" }
+    }
+
+    fn flags(self) -> &'static [&'static str] {
+        if self == Self::Library { &["-shared"] } else { &[] }
+    }
+}
+
+/// Does `work` for every item, as many at a time as there are cores, and gives
+/// the results in the items' order.
+///
+/// # Errors
+/// The first error in that order.
+pub fn in_parallel<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, HarnessError> + Sync,
+) -> Result<Vec<R>, HarnessError> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(index) else { break };
+                    let result = work(item);
+                    done.lock().expect("no worker panics with the lock").push((index, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("no worker panics with the lock");
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+fn write_sources(store: &Path) -> Result<PathBuf, HarnessError> {
+    let cpp = store.join(format!("cpp-{}", &sources_digest()[..16]));
+    if cpp.is_dir() {
+        return Ok(cpp);
+    }
+    // Written aside and renamed: a folder that is there is whole.
+    let aside = tempfile::tempdir_in(store).map_err(HarnessError::io(store))?;
+    for (name, text) in SOURCES {
+        let file = aside.path().join(name);
+        if let Some(parent) = file.parent() {
+            fs::create_dir_all(parent).map_err(HarnessError::io(parent))?;
+        }
+        fs::write(&file, text).map_err(HarnessError::io(&file))?;
+    }
+    match fs::rename(aside.path(), &cpp) {
+        Ok(()) => {
+            // Renamed away: there is nothing left to remove.
+            let _ = aside.keep();
+            Ok(cpp)
+        }
+        // Another run was faster.
+        Err(_) if cpp.is_dir() => Ok(cpp),
+        Err(error) => Err(HarnessError::Io { path: cpp, source: error }),
+    }
+}
+
+fn sources_digest() -> String {
+    let all: Vec<&str> = SOURCES.iter().flat_map(|(name, text)| [*name, *text]).collect();
+    digest(&all)
+}
+
+fn base_digest(toolchain: &Toolchain, trees: &[&Path]) -> Result<String, HarnessError> {
+    let mut sha = Sha256::new();
+    sha.update(&toolchain.version);
+    sha.update(sources_digest());
+    for tree in trees {
+        let folder = tree.join(KERNELS_DIR);
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(HarnessError::io(&folder))? {
+            let path = entry.map_err(HarnessError::io(&folder))?.path();
+            if path.extension().is_some_and(|e| e == "h" || e == "metal") {
+                files.push(path);
+            }
+        }
+        files.sort();
+        for file in files {
+            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            sha.update(digest(&[&name]));
+            let bytes = fs::read(&file).map_err(HarnessError::io(&file))?;
+            sha.update(Sha256::digest(&bytes));
+        }
+        sha.update("/");
+    }
+    Ok(hex(&sha.finalize()))
+}
+
+/// SHA-256 over parts, each with its length.
+pub(crate) fn digest(parts: &[&str]) -> String {
+    let mut sha = Sha256::new();
+    for part in parts {
+        sha.update((part.len() as u64).to_le_bytes());
+        sha.update(part);
+    }
+    hex(&sha.finalize())
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
