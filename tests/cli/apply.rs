@@ -28,6 +28,13 @@ pub fn add(suite: &mut Suite) {
     };
     let need = registry(&run);
     suite.test_needing("apply/this-series-at-this-pin", [need], move || this_series(&real, &run));
+    let alone = this_pin();
+    let run = alone.run_with(
+        &[("PATH", &cargo_alone(&alone)), ("CARGO_HOME", &cargo_home())],
+        ["apply", "--format", "json"],
+    );
+    let need = registry(&run);
+    suite.test_needing("apply/cargo-alone-is-enough", [need], move || with_cargo_alone(&run));
     let trial = this_pin();
     let at = ["apply", "--at", "crate:mlxrs-sys@0.2.0:vendor/mlx", "--format", "json"];
     let run = trial.run_with(&[("MLX_OVERLAY_CACHE", KEPT_CACHE)], at);
@@ -227,6 +234,35 @@ fn this_series(tool: &Tool, run: &Run) {
     offline.assert_status(0);
     assert!(offline.stdout().starts_with("Nothing to do: "), "{}", offline.shown());
     assert!(offline.stdout().contains("partial: "), "{}", offline.shown());
+}
+
+/// A folder for PATH that holds cargo and nothing else.
+fn cargo_alone(tool: &Tool) -> String {
+    let bin = tool.path("bin");
+    fs::create_dir(&bin).expect("a folder");
+    let cargo = Path::new(env!("CARGO"));
+    for program in ["cargo", "rustc"] {
+        let real = cargo.with_file_name(program);
+        std::os::unix::fs::symlink(real, bin.join(program)).expect("a link");
+    }
+    bin.display().to_string()
+}
+
+fn cargo_home() -> String {
+    let home = std::env::var("CARGO_HOME").ok();
+    home.unwrap_or_else(|| format!("{}/.cargo", std::env::var("HOME").unwrap_or_default()))
+}
+
+/// Without pip there is no wheel; the crates and the bridge hold all that the
+/// series and its contracts need.
+fn with_cargo_alone(run: &Run) {
+    run.assert_status(0);
+    let json = run.json();
+    let parts = json["source"]["coverage"]["parts"].as_array().expect("a list");
+    let wheel = parts.iter().find(|p| p["source"].as_str().is_some_and(|s| s.starts_with("wheel")));
+    assert!(wheel.is_some_and(|w| w["problem"].is_string()), "{parts:#?}");
+    assert_eq!(json["holds"], true);
+    assert_eq!(json["partial"]["have"], 866);
 }
 
 /// On the release that took the template arguments fix, that entry has landed
