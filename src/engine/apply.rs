@@ -74,7 +74,39 @@ impl<'t> Ground<'t> {
                 report.hunks.extend(judged.hunks);
             }
         }
+        self.turn_down_clashes(&mut report);
         Ok(report)
+    }
+
+    /// No name is a file's and a folder's. Asked when the whole patch is laid:
+    /// git puts the new file before the files of the folder that it replaces.
+    fn turn_down_clashes(&self, report: &mut PatchReport) {
+        let is_new = |f: &&mut FileReport| f.class.holds() && f.operation != "modify";
+        if !report.files.iter_mut().any(|f| is_new(&f)) {
+            return;
+        }
+        let paths = self.target.paths();
+        for file in report.files.iter_mut().filter(is_new) {
+            if self.target.mode(&file.path).is_none() {
+                continue;
+            }
+            let folder = format!("{}/", file.path);
+            let next = paths.partition_point(|p| p.as_str() < folder.as_str());
+            let inside = paths.get(next).filter(|p| p.as_str().starts_with(&folder));
+            let above = file.path.parents().find(|p| self.target.mode(p).is_some());
+            let why = match (inside, above) {
+                (Some(inside), _) => format!("a folder has its name, with `{inside}` in it"),
+                (_, Some(above)) => format!("`{above}` is a file, not a folder"),
+                (None, None) => continue,
+            };
+            for hunk in report.hunks.iter_mut().filter(|h| h.file == file.path) {
+                hunk.class = HunkClass::Conflict;
+                (hunk.line, hunk.new_line) = (None, None);
+                hunk.why = Some(why.clone());
+            }
+            file.class = HunkClass::Conflict;
+            file.why = Some(why);
+        }
     }
 
     /// Lays one patch on the base alone: a patch of a series that is left out

@@ -164,6 +164,16 @@ fn hand_edit() {
     forced.assert_status(0);
     assert!(forced.stdout().contains("hand edit overwritten"), "{}", forced.shown());
     assert_eq!(text(&project.tool, "a.txt"), "b\n");
+
+    // An edit that only its hash tells, and that `verify` sends here for.
+    let path = project.tool.path("out/a.txt");
+    let written = fs::metadata(&path).and_then(|m| m.modified()).expect("a time");
+    fs::write(&path, "c\n").expect("written");
+    let file = fs::File::options().write(true).open(&path).expect("opened");
+    file.set_modified(written).expect("set");
+    project.tool.run(["verify", "out"]).assert_status(1);
+    project.tool.run(APPLY.iter().chain(&["--force"])).assert_status(0);
+    assert_eq!(text(&project.tool, "a.txt"), "b\n");
 }
 
 fn groups() {

@@ -79,7 +79,8 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let entries = series.select(&args.groups)?;
     let place = args.out.clone().unwrap_or_else(|| place(&project, pin, args.at.as_ref()));
 
-    let published = survey(&place)?;
+    let depth = if args.force { Depth::Hash } else { Depth::Stat };
+    let published = survey(&place, depth)?;
     if let Some(survey) = &published
         && is_current(survey, &args, pin, &entries)?
     {
@@ -156,8 +157,8 @@ fn place(project: &Project, pin: &Pin, at: Option<&SnapshotSource>) -> PathBuf {
 }
 
 /// What is published at the place; nothing where no tree is.
-fn survey(place: &std::path::Path) -> Result<Option<Survey>, CommandError> {
-    match publish::survey(place, Depth::Stat) {
+fn survey(place: &std::path::Path, depth: Depth) -> Result<Option<Survey>, CommandError> {
+    match publish::survey(place, depth) {
         Ok(survey) => Ok(Some(survey)),
         // Whether the place is fit to write to is asked when it is written to.
         Err(PublishError::Stamp(StampError::Missing { .. }) | PublishError::NotAFolder { .. }) => {
@@ -227,8 +228,10 @@ fn print_current(ui: &mut Ui, pin: &Pin, survey: &Survey) {
             1,
             &json!({
                 "pin": pin.commit, "holds": true, "place": survey.place, "action": "nothing",
+                "source": null, "tried": [], "groups": identity.groups,
                 "partial": identity.partial, "trial": identity.trial,
-                "hashed": survey.hashed, "patches": null,
+                "patches": null, "contracts": null, "plan": null,
+                "hashed": survey.hashed,
             }),
         );
         return;

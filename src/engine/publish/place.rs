@@ -235,7 +235,12 @@ pub(super) fn prepare(
         let jobs = entries.into_iter().map(Job::Write).collect();
         return Ok(Prepared { plan, jobs, recorded: Vec::new(), carry: Vec::new() });
     }
-    let there = survey(&place.dest, Depth::Stat).map_err(|error| match error {
+    // Whoever asks for hand edits to go may have learnt of one from its hash.
+    let depth = match force {
+        Force::Refuse => Depth::Stat,
+        Force::Overwrite => Depth::Hash,
+    };
+    let there = survey(&place.dest, depth).map_err(|error| match error {
         PublishError::Stamp(StampError::Missing { folder }) => {
             PublishError::NotOurs { path: folder }
         }
