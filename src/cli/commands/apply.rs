@@ -230,7 +230,7 @@ fn print_current(ui: &mut Ui, pin: &Pin, survey: &Survey) {
                 "pin": pin.commit, "holds": true, "place": survey.place, "action": "nothing",
                 "source": null, "tried": [], "groups": identity.groups,
                 "partial": identity.partial, "trial": identity.trial,
-                "patches": null, "contracts": null, "plan": null,
+                "patches": null, "contracts": null, "dry_run": null, "plan": null,
                 "hashed": survey.hashed,
             }),
         );
