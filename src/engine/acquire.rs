@@ -11,7 +11,7 @@ use crate::listing::ListingError;
 use crate::pin::Pin;
 use crate::progress::{Event, Progress};
 use crate::registry::{Coverage, Network, ProvenTree, Registry};
-use crate::snapshot::{File, Mode, ReadError, Tree, TreePath};
+use crate::snapshot::{Entry, File, Mode, ReadError, Tree, TreePath};
 use crate::stored::message;
 
 /// The variable that names a git repository of upstream: a folder or a URL.
@@ -223,5 +223,9 @@ impl Tree for PinTree {
 
     fn paths(&self) -> Vec<TreePath> {
         self.inner().paths()
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        self.inner().entries()
     }
 }

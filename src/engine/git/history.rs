@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use git2::{Commit, ErrorCode, ObjectType, Oid, Repository};
 
@@ -174,7 +175,7 @@ impl History {
     ///
     /// # Errors
     /// It is not there, or damaged.
-    pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>, GitError> {
+    pub fn blob(&self, id: ObjectId) -> Result<Arc<[u8]>, GitError> {
         GitTree::blob(&self.objects, id).map_err(|e| self.objects.damaged(e))
     }
 

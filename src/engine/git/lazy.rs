@@ -68,7 +68,7 @@ impl LazyTree<'_> {
         if let Some(bytes) = self.walk.blobs.borrow().get(&id) {
             return Ok(bytes.clone());
         }
-        let bytes: Arc<[u8]> = self.walk.history.blob(id)?.into();
+        let bytes = self.walk.history.blob(id)?;
         self.walk.blobs.borrow_mut().insert(id, bytes.clone());
         Ok(bytes)
     }

@@ -102,10 +102,10 @@ impl GitTree {
     ///
     /// # Errors
     /// It is missing or damaged.
-    pub(super) fn blob(objects: &Objects, id: ObjectId) -> Result<Vec<u8>, git2::Error> {
+    pub(super) fn blob(objects: &Objects, id: ObjectId) -> Result<Arc<[u8]>, git2::Error> {
         let repository = objects.lock();
         let blob = repository.find_blob(to_oid(id))?;
-        Ok(blob.content().to_vec())
+        Ok(blob.content().into())
     }
 }
 

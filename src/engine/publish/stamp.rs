@@ -227,10 +227,13 @@ impl Stamp {
             identity: &self.identity,
             files: &self.files,
         };
-        let mut bytes = serde_json::to_vec(&stored).map_err(io::Error::other)?;
-        bytes.push(b'\n');
+        let bytes = serde_json::to_vec(&stored).map_err(io::Error::other)?;
         let mut file = fs::File::create_new(path)?;
         file.write_all(&bytes)?;
-        file.sync_all()
+        file.sync_all()?;
+        // Last, and not synced: the time that it took to reach the disk makes
+        // the stamp younger than the files that were written just before it,
+        // which would be hashed at every look otherwise.
+        file.write_all(b"\n")
     }
 }

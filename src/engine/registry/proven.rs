@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::Registry;
 use super::bridge::cross;
-use crate::listing::Listing;
+use crate::listing::{Listed, Listing};
 use crate::pin::PinSnapshot;
-use crate::snapshot::{File, MemoryTree, Mode, ObjectId, ReadError, Tree, TreePath};
+use crate::snapshot::{Entry, File, MemoryTree, Mode, ObjectId, ReadError, Tree, TreePath};
 use crate::stored::message;
 
 /// Those files of the pin that released trees hold. What nothing proves is
@@ -143,5 +143,14 @@ impl Tree for ProvenTree {
     /// The files that are here.
     fn paths(&self) -> Vec<TreePath> {
         self.files.paths()
+    }
+
+    /// With the ids that proved them.
+    fn entries(&self) -> Vec<Entry> {
+        let entry = |path: TreePath| {
+            let Listed { mode, id } = self.listing.get(&path)?;
+            Some(Entry { path, mode, id: Some(id) })
+        };
+        self.files.paths().into_iter().filter_map(entry).collect()
     }
 }

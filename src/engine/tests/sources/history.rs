@@ -83,7 +83,7 @@ fn files() {
     }
     let path = TreePath::new("a.txt").unwrap();
     let old = history.file_at(repository.id("main~3"), &path).unwrap().unwrap();
-    assert_eq!(history.blob(old.id).unwrap(), b"one\n");
+    assert_eq!(&*history.blob(old.id).unwrap(), b"one\n");
     let tree = history.tree(repository.id("side")).unwrap();
     assert_eq!(tree.paths().len(), 4);
     assert_eq!(tree.id(), repository.id("side^{tree}"));
