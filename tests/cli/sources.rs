@@ -199,6 +199,6 @@ fn partial(run: &Run) {
         "{}",
         run.shown()
     );
-    assert!(told.contains("crate:mlxrs-sys@0.2.0:vendor/mlx: 820, and 8 by its bridge"), "{told}");
+    assert!(told.contains("crate:mlxrs-sys@0.2.0:vendor/mlx: 820, and 9 by its bridge"), "{told}");
     assert!(!told.contains("whole"), "{told}");
 }
