@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use mlx_overlay_engine::drift::{Line, judge, line, trace_line};
+use mlx_overlay_engine::drift::{Judgement, Line, judge, line, trace_line};
 use mlx_overlay_engine::git::History;
 use mlx_overlay_engine::report::HunkClass;
 use mlx_overlay_engine::series::Series;
@@ -59,19 +59,22 @@ impl Oracle {
 
 /// Judges the series at a commit and compares every hunk with the oracle; gives
 /// how many hunks were compared, and whether all hold.
-fn compared(series: &Series, history: &History, pin: &str, target: &str) -> (usize, bool) {
+fn compared(
+    series: &Series,
+    history: &History,
+    (pin, at_pin): (&str, &Judgement),
+    target: &str,
+) -> (usize, bool) {
     let (old, new) = (history.resolve(pin).unwrap(), history.resolve(target).unwrap());
     let found =
         judge(series, &history.tree(old).unwrap(), &history.tree(new).unwrap(), target).unwrap();
     // Lines that earlier entries add above a hunk move it at both ends alike.
-    let at_pin =
-        judge(series, &history.tree(old).unwrap(), &history.tree(old).unwrap(), "").unwrap();
     let mut compared = 0;
     for (entry, was) in found.entries.iter().zip(&at_pin.entries) {
         for (hunk, was) in entry.patch.hunks.iter().zip(&was.patch.hunks) {
             let (Some(line), Some(old_line)) = (hunk.line, was.line) else { continue };
             // Where in the pin's own file the hunk's first context line is.
-            let Some(own) = own_line(series, was.file.as_str(), &entry.name, was.number, &at_pin)
+            let Some(own) = own_line(series, was.file.as_str(), &entry.name, was.number, at_pin)
             else {
                 continue;
             };
@@ -93,7 +96,7 @@ fn own_line(
     file: &str,
     entry: &str,
     number: usize,
-    at_pin: &mlx_overlay_engine::drift::Judgement,
+    at_pin: &Judgement,
 ) -> Option<usize> {
     let mut shift = 0_isize;
     let mut line = None;
@@ -136,6 +139,11 @@ fn own_line(
     line.checked_add_signed(-shift)
 }
 
+fn at_pin(series: &Series, history: &History, pin: &str) -> Judgement {
+    let tree = history.tree(pin.parse().unwrap()).unwrap();
+    judge(series, &tree, &tree, "").unwrap()
+}
+
 fn series() -> (Series, String) {
     let (_, pin) = this_pin();
     (Series::load(&pin).unwrap(), pin.commit.to_string())
@@ -152,9 +160,10 @@ fn after() {
         panic!("the history ends at the pin")
     };
     assert!(commits.len() >= 32, "{}", commits.len());
+    let own = at_pin(&series, &history, &pin);
     let mut total = 0;
     for commit in commits.iter().take(32) {
-        let (compared, holds) = compared(&series, &history, &pin, &commit.id.to_string());
+        let (compared, holds) = compared(&series, &history, (&pin, &own), &commit.id.to_string());
         assert!(holds, "{} {}", commit.id, commit.subject);
         total += compared;
     }
@@ -170,9 +179,10 @@ fn before() {
     let mut arguments = vec!["log", "--first-parent", "--format=%H", "-n", "40", &pin, "--"];
     arguments.extend(files);
     let text = git(&upstream(), &arguments);
+    let own = at_pin(&series, &history, &pin);
     let mut stopped = None;
     for commit in text.lines() {
-        let (_, holds) = compared(&series, &history, &pin, commit);
+        let (_, holds) = compared(&series, &history, (&pin, &own), commit);
         if !holds {
             stopped = Some(commit.to_owned());
             break;

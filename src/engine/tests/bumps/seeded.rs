@@ -1,7 +1,7 @@
 //! Upstream edits that apply cleanly and change the meaning, seeded into the
 //! pin's own files: each is found by its contract.
 
-use mlx_overlay_engine::contract::Status;
+use mlx_overlay_engine::contract::{ContractKind, Status, Verdict};
 use mlx_overlay_engine::drift::judge;
 use mlx_overlay_engine::series::Series;
 use mlx_overlay_engine::snapshot::{File, Snapshot, Tree, TreePath};
@@ -26,7 +26,7 @@ const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 7] = [
         "the accumulation is split",
         HEADER,
         "result[row] += qdot<U, values_per_thread, bits>(wl, x_thread, s, b, sum);",
-        0,
+        1,
         "U part = qdot<U, values_per_thread, bits>(wl, x_thread, s, b, sum); result[row] += part;",
         "qmv_fast_impl",
         Status::Changed,
@@ -132,7 +132,8 @@ fn citations() {
     let pin = pin_tree().unwrap();
     let target = edited(&pin, HEADER, "#include", 0, "// A line.\n// Another.\n#include");
     let found = judge(&series, &pin, &target, "seeded").unwrap();
-    let cites = found.contracts.iter().filter(|v| v.name.starts_with(HEADER)).map(|v| {
+    let own = |v: &&Verdict| v.kind == ContractKind::Cite && v.name.starts_with(HEADER);
+    let cites = found.contracts.iter().filter(own).map(|v| {
         let line = |at: &str| -> usize {
             let lines = at.rsplit(':').next().unwrap();
             lines.split('-').next().unwrap().parse().unwrap()
