@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod history;
+mod library;
 mod made;
 mod released;
 mod seeded;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     released::add(&mut suite);
     seeded::add(&mut suite);
     history::add(&mut suite);
+    library::add(&mut suite);
     suite.run()
 }
 
