@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod apply;
+mod bump;
 mod cases;
 mod kernels;
 mod project;
@@ -18,6 +19,7 @@ use overlay_tests_support::Suite;
 fn main() -> ExitCode {
     let mut suite = Suite::new();
     apply::add(&mut suite);
+    bump::add(&mut suite);
     cases::add(&mut suite);
     kernels::add(&mut suite);
     published::add(&mut suite);

@@ -1,6 +1,8 @@
 //! `overlay status`: a quick look at a published tree.
 
+use mlx_overlay_engine::pin::Project;
 use mlx_overlay_engine::publish::Depth;
+use mlx_overlay_engine::rebase::session;
 
 use super::published::{self, Which};
 use crate::cli::error::{CommandError, Outcome};
@@ -29,5 +31,15 @@ pub struct Args {
 /// # Errors
 /// No tree is published there, or its stamp cannot be read.
 pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
+    let under_way = Project::find(&std::env::current_dir()?).ok();
+    let under_way = under_way.map(|p| session::standing(&p.root)).transpose()?.flatten();
+    if let Some(state) = under_way {
+        let to = &state.to.to_string()[..8];
+        ui.warn(format!(
+            "a rebase to {} ({to}) is under way; `overlay rebase` says where it stands and what to \
+             do next",
+            state.name
+        ));
+    }
     published::look(&args.which, Depth::Stat, ui)
 }

@@ -1,10 +1,15 @@
 //! Contracts against two trees.
 
-use super::kernel::{can_spell, kernels, spelled_out};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::kernel::{Kernels, Speller, kernels, spelled_out};
+use super::text::Ends;
 use super::{Cite, ContractKind, Contracts, Kernel, Status, Verdict, Watch, cite, watch};
-use crate::cpp;
+use crate::cpp::function;
 use crate::moved::find_moved;
-use crate::snapshot::{File, ReadError, Tree, TreePath};
+use crate::snapshot::{ReadError, Tree, TreePath};
 
 /// What became of the watches, kernels and citations between `pin` and
 /// `target`; `id` names the target as an acknowledgement does. With the pin as
@@ -18,7 +23,7 @@ pub fn check(
     target: &dyn Tree,
     id: &str,
 ) -> Result<Vec<Verdict>, ReadError> {
-    let trees = Trees { pin, target };
+    let trees = Trees { pin, target, ends: RefCell::default(), kernels: RefCell::default() };
     let mut verdicts = Vec::new();
     for watch in &contracts.watch {
         verdicts.push(trees.watch(watch)?.accepted(&watch.acknowledged, id));
@@ -32,36 +37,61 @@ pub fn check(
     Ok(verdicts)
 }
 
+/// The two trees, and what was read of them so far: contracts share files.
 struct Trees<'t> {
     pin: &'t dyn Tree,
     target: &'t dyn Tree,
+    ends: RefCell<HashMap<TreePath, BothEnds>>,
+    kernels: RefCell<HashMap<TreePath, Expanded>>,
 }
 
 /// A file at both ends, renames followed; or why not.
-type Ends = Result<(File, File, TreePath), String>;
+type BothEnds = Result<Rc<Ends>, String>;
+
+/// The kernels of a file of the target; or why they cannot be told.
+type Expanded = Result<Rc<Kernels>, String>;
 
 impl Trees<'_> {
-    fn ends(&self, path: &TreePath) -> Result<Ends, ReadError> {
+    fn ends(&self, path: &TreePath) -> Result<BothEnds, ReadError> {
+        if let Some(known) = self.ends.borrow().get(path) {
+            return Ok(known.clone());
+        }
+        let found = self.read_ends(path)?.map(Rc::new);
+        self.ends.borrow_mut().insert(path.clone(), found.clone());
+        Ok(found)
+    }
+
+    fn read_ends(&self, path: &TreePath) -> Result<Result<Ends, String>, ReadError> {
         let Some(then) = self.pin.file(path)? else {
             return Ok(Err(format!("at the pin, there is no `{path}`")));
         };
         if let Some(now) = self.target.file(path)? {
-            return Ok(Ok((then, now, path.clone())));
+            return Ok(Ok(Ends::new(then, now, path.clone())));
         }
         let Some(moved) = find_moved(path, &then, self.pin, self.target)? else {
             return Ok(Err(format!("`{path}` is gone")));
         };
         let now = self.target.file(&moved)?;
-        Ok(now.map(|now| (then, now, moved)).ok_or_else(|| format!("`{path}` is gone")))
+        let gone = || format!("`{path}` is gone");
+        Ok(now.map(|now| Ends::new(then, now, moved)).ok_or_else(gone))
+    }
+
+    fn kernels_of(&self, file: &TreePath) -> Expanded {
+        if let Some(known) = self.kernels.borrow().get(file) {
+            return known.clone();
+        }
+        let found = kernels(self.target, file).map(Rc::new).map_err(|e| e.to_string());
+        self.kernels.borrow_mut().insert(file.clone(), found.clone());
+        found
     }
 
     fn watch(&self, watch: &Watch) -> Result<Verdict, ReadError> {
         Ok(match self.ends(&watch.file)? {
-            Ok((then, now, path)) => {
-                let mut verdict = watch::compare(watch, &then.bytes, &now.bytes);
-                if path != watch.file {
-                    verdict.what.push_str(&format!("; the file is `{path}` now"));
-                    verdict.moved_to = Some(path.to_string());
+            Ok(ends) => {
+                let mut verdict = watch::compare(watch, &ends);
+                if ends.path != watch.file {
+                    verdict.what.push_str(&format!("; the file is `{}` now", ends.path));
+                    verdict.moved_to = Some(ends.path.to_string());
                 }
                 verdict
             }
@@ -71,7 +101,7 @@ impl Trees<'_> {
 
     fn cite(&self, cite: &Cite) -> Result<Verdict, ReadError> {
         Ok(match self.ends(&cite.at.file)? {
-            Ok((then, now, path)) => cite::follow(cite, &then.bytes, &now.bytes, &path),
+            Ok(ends) => cite::follow(cite, &ends),
             Err(why) => Verdict::new(ContractKind::Cite, cite.at.to_string(), Status::Broken, why),
         })
     }
@@ -95,7 +125,7 @@ impl Trees<'_> {
             if self.target.mode(&file).is_none() {
                 continue;
             }
-            let found = match kernels(self.target, &file) {
+            let found = match self.kernels_of(&file) {
                 Ok(found) => found,
                 Err(e) if file == kernel.file => {
                     return Ok(verdict(Status::Broken, format!("cannot tell: {e}")));
@@ -153,15 +183,16 @@ impl Trees<'_> {
     /// Why the host code cannot ask for one of the names any more.
     fn unspelled(&self, kernel: &Kernel, names: &[String]) -> Result<Option<String>, ReadError> {
         let Some(host) = &kernel.host else { return Ok(None) };
-        let (now, path) = match self.ends(&host.file)? {
-            Ok((_, now, path)) => (now, path),
+        let ends = match self.ends(&host.file)? {
+            Ok(ends) => ends,
             Err(why) => return Ok(Some(format!("the host code: {why}"))),
         };
-        Ok(match cpp::find(&now.bytes, &host.function) {
+        let path = &ends.path;
+        Ok(match function::find_in(ends.now.functions(), &host.function) {
             Err(e) => Some(format!("the host code, `{path}`: {e}")),
             Ok(found) => {
-                let text = &now.bytes[found.span];
-                names.iter().find(|n| !can_spell(text, n)).map(|n| {
+                let speller = Speller::new(&ends.now.bytes()[found.span.clone()]);
+                names.iter().find(|n| !speller.spells(n)).map(|n| {
                     format!("`{}` of `{path}` does not spell `{n}` any more", host.function)
                 })
             }

@@ -1,12 +1,14 @@
 //! Citations: which symbol a `file:line` stood for, and where it went.
 
+use super::text::Ends;
 use super::{Cite, ContractKind, Place, Status, Verdict};
 use crate::cpp::{self, Function, Kind, function, lex};
-use crate::merge::{LineMap, lines};
+use crate::merge::lines;
 use crate::snapshot::TreePath;
 
 /// Checks the citation at the pin, and follows it to the target.
-pub(super) fn follow(cite: &Cite, pin: &[u8], target: &[u8], file: &TreePath) -> Verdict {
+pub(super) fn follow(cite: &Cite, ends: &Ends) -> Verdict {
+    let (pin, target, file) = (ends.then.bytes(), ends.now.bytes(), &ends.path);
     let verdict =
         |status, what: String| Verdict::new(ContractKind::Cite, cite.at.to_string(), status, what);
     let symbol = &cite.symbol;
@@ -15,9 +17,9 @@ pub(super) fn follow(cite: &Cite, pin: &[u8], target: &[u8], file: &TreePath) ->
         let what = format!("at the pin, the file has {} lines", old.len());
         return verdict(Status::Broken, what);
     }
-    let functions = function::find_all(pin, symbol);
-    let inside = |f: &&Function| f.lines.0 <= cite.at.first && cite.at.last <= f.lines.1;
-    let is_function = functions.iter().any(|f| inside(&f));
+    let functions = function::all_in(ends.then.functions(), symbol);
+    let inside = |f: &Function| f.lines.0 <= cite.at.first && cite.at.last <= f.lines.1;
+    let is_function = functions.iter().any(|f| inside(f));
     if !is_function && !names(old[cite.at.first - 1], symbol) {
         let what = match functions.first() {
             Some(f) => format!("at the pin, `{symbol}` is at {}-{}", f.lines.0, f.lines.1),
@@ -25,13 +27,13 @@ pub(super) fn follow(cite: &Cite, pin: &[u8], target: &[u8], file: &TreePath) ->
         };
         return verdict(Status::Broken, what);
     }
-    let map = LineMap::new(&old, &new);
+    let map = ends.map();
     let mapped = map.line(cite.at.first - 1).zip(map.line(cite.at.last - 1)).map(|(a, b)| Place {
         file: file.clone(),
         first: a + 1,
         last: b + 1,
     });
-    let now = function::find_all(target, symbol);
+    let now = function::all_in(ends.now.functions(), symbol);
     let fits = |p: &Place| {
         if is_function {
             now.iter().any(|f| f.lines.0 <= p.first && p.last <= f.lines.1)
@@ -61,7 +63,7 @@ impl Verdict {
 /// The cited lines themselves are gone or elsewhere: is the symbol still there?
 fn lost(
     cite: &Cite,
-    now: &[Function],
+    now: &[&Function],
     target: &[u8],
     file: &TreePath,
     is_function: bool,

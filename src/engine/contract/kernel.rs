@@ -133,17 +133,29 @@ pub fn spelled_out(pattern: &str) -> Result<Vec<String>, String> {
 const VALUES: [&str; 9] =
     ["affine", "mxfp4", "mxfp8", "nvfp4", "float", "float16_t", "bfloat16_t", "true", "false"];
 
-/// Whether a function's string literals, with mode names, types and numbers
-/// between them, can spell `name`. It shows that the code still builds such
-/// names; not on which path it does.
-#[must_use]
-pub fn can_spell(function: &[u8], name: &str) -> bool {
-    let literals: BTreeSet<String> = lex(function)
-        .iter()
-        .filter(|t| t.kind == Kind::Text)
-        .map(|t| unquoted(t.of(function)))
-        .filter(|t| !t.is_empty())
-        .collect();
+/// What a host function's string literals can spell, with mode names, types and
+/// numbers between them. It shows that the code still builds such names; not on
+/// which path it does.
+#[derive(Clone, Debug)]
+pub struct Speller(BTreeSet<String>);
+
+impl Speller {
+    /// Reads the literals of a function.
+    #[must_use]
+    pub fn new(function: &[u8]) -> Self {
+        let literals = lex(function).into_iter().filter(|t| t.kind == Kind::Text);
+        let literals = literals.map(|t| unquoted(t.of(function)));
+        Self(literals.filter(|t| !t.is_empty()).collect())
+    }
+
+    /// Whether they can spell `name`.
+    #[must_use]
+    pub fn spells(&self, name: &str) -> bool {
+        spells(&self.0, name)
+    }
+}
+
+fn spells(literals: &BTreeSet<String>, name: &str) -> bool {
     // reached[i].0: the first i bytes are spelled, ending in a literal;
     // .1: ending in a value. No two values stand side by side.
     let mut reached = vec![(false, false); name.len() + 1];
@@ -219,10 +231,11 @@ all(float) all(half)
     fn host_code_spells_what_it_spells() {
         let host = br#"void qmv() { concatenate(kname, mode + (fast ? "_qmv_fast_" : "_qmv_"),
             type_string, "_gs_", group_size, "_b_", bits, B > 1 ? "_batch_1" : "_batch_0"); }"#;
-        assert!(can_spell(host, "affine_qmv_fast_float16_t_gs_64_b_4_batch_0"));
-        assert!(can_spell(host, "affine_qmv_float_gs_32_b_8_batch_1"));
-        assert!(!can_spell(host, "affine_qmv_wide_float_gs_32_b_8_batch_1"));
-        assert!(!can_spell(host, "affine_qmv_float_gs_32_b_8_batch_2"));
-        assert!(!can_spell(host, "affinefloat"));
+        let host = Speller::new(host);
+        assert!(host.spells("affine_qmv_fast_float16_t_gs_64_b_4_batch_0"));
+        assert!(host.spells("affine_qmv_float_gs_32_b_8_batch_1"));
+        assert!(!host.spells("affine_qmv_wide_float_gs_32_b_8_batch_1"));
+        assert!(!host.spells("affine_qmv_float_gs_32_b_8_batch_2"));
+        assert!(!host.spells("affinefloat"));
     }
 }

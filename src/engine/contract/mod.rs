@@ -11,6 +11,7 @@ mod check;
 mod cite;
 pub mod kernel;
 mod note;
+mod text;
 mod watch;
 
 use std::collections::BTreeSet;

@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
+use super::text::{Ends, Text};
 use super::{ContractKind, Status, Verdict, Watch};
-use crate::cpp::{self, meaning};
+use crate::cpp::{self, function, meaning};
 
 /// The watched bytes of a file.
-pub(super) fn watched(watch: &Watch, text: &[u8]) -> Result<Range<usize>, String> {
+fn watched(watch: &Watch, text: &Text) -> Result<Range<usize>, String> {
+    let (text, functions) = (text.bytes(), || text.functions());
     let within = match &watch.function {
-        Some(function) => cpp::find(text, function).map_err(|e| e.to_string())?.span,
+        Some(name) => function::find_in(functions(), name).map_err(|e| e.to_string())?.span.clone(),
         None if watch.from.is_some() => 0..text.len(),
         None => return Err("the contract names neither `function` nor `from`".into()),
     };
@@ -65,17 +67,18 @@ fn part(text: &[u8], from: &str, to: Option<&str>) -> Result<Range<usize>, Strin
 }
 
 /// Compares what the contract watches in the two texts.
-pub(super) fn compare(watch: &Watch, pin: &[u8], target: &[u8]) -> Verdict {
+pub(super) fn compare(watch: &Watch, ends: &Ends) -> Verdict {
     let verdict =
         |status, what: String| Verdict::new(ContractKind::Watch, watch.title(), status, what);
-    let then = match watched(watch, pin) {
+    let then = match watched(watch, &ends.then) {
         Ok(span) => span,
         Err(why) => return verdict(Status::Broken, format!("at the pin, {why}")),
     };
-    let now = match watched(watch, target) {
+    let now = match watched(watch, &ends.now) {
         Ok(span) => span,
         Err(why) => return verdict(Status::Broken, why),
     };
+    let (pin, target) = (ends.then.bytes(), ends.now.bytes());
     let line = cpp::line_of(target, now.start);
     let (old, new) = (&pin[then.clone()], &target[now]);
     let mut verdict = if old == new {

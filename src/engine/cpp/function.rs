@@ -49,13 +49,20 @@ pub enum FindError {
 /// # Errors
 /// None has the name, or several have.
 pub fn find(text: &[u8], name: &str) -> Result<Function, FindError> {
-    let mut found = find_all(text, name);
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(FindError::Missing { name: name.into() }),
-        _ => Err(FindError::Several {
+    find_in(&functions(text), name).cloned()
+}
+
+/// As [`find`], among functions that are known already.
+///
+/// # Errors
+/// Those of [`find`].
+pub fn find_in<'f>(functions: &'f [Function], name: &str) -> Result<&'f Function, FindError> {
+    match all_in(functions, name)[..] {
+        [one] => Ok(one),
+        [] => Err(FindError::Missing { name: name.into() }),
+        ref several => Err(FindError::Several {
             name: name.into(),
-            lines: found.iter().map(|f| f.lines.0).collect(),
+            lines: several.iter().map(|f| f.lines.0).collect(),
         }),
     }
 }
@@ -63,14 +70,19 @@ pub fn find(text: &[u8], name: &str) -> Result<Function, FindError> {
 /// Every definition called `name`, in the order they stand.
 #[must_use]
 pub fn find_all(text: &[u8], name: &str) -> Vec<Function> {
+    all_in(&functions(text), name).into_iter().cloned().collect()
+}
+
+/// As [`find_all`], among functions that are known already.
+#[must_use]
+pub fn all_in<'f>(functions: &'f [Function], name: &str) -> Vec<&'f Function> {
     let wanted: Vec<&str> = name.split("::").map(str::trim).collect();
-    functions(text)
-        .into_iter()
-        .filter(|f| {
-            let path: Vec<&str> = f.path.split("::").collect();
-            path.ends_with(&wanted)
-        })
-        .collect()
+    let named = |f: &&Function| {
+        let mut path: Vec<&str> = f.path.split("::").collect();
+        path.drain(..path.len().saturating_sub(wanted.len()));
+        path == wanted
+    };
+    functions.iter().filter(named).collect()
 }
 
 /// Every function defined in the text, in the order they stand.

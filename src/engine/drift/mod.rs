@@ -71,6 +71,7 @@ fn pull_request(subject: &str) -> Option<u32> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// What it is about.
+    #[serde(flatten)]
     pub item: Item,
     /// What became of it.
     pub state: State,

@@ -119,7 +119,7 @@ impl Unit<'_> {
             b"define" => self.define(text)?,
             b"undef" => {
                 if let Some(word) = rest.first() {
-                    self.macros.remove(&word.symbol);
+                    self.macros.remove(word.symbol);
                 }
             }
             b"include" | b"import" => self.include_named(path, text)?,
@@ -140,7 +140,7 @@ impl Unit<'_> {
     /// Whether the condition of an `if`, `ifdef` or `ifndef` holds.
     fn holds(&mut self, name: &[u8], words: &[Word], text: &[u8]) -> Result<bool, Stop> {
         if name != b"if" {
-            let defined = words.first().is_some_and(|w| self.macros.contains_key(&w.symbol));
+            let defined = words.first().is_some_and(|w| self.macros.has(w.symbol));
             return Ok(defined == (name == b"ifdef"));
         }
         let mut ready: Vec<Word> = Vec::new();
@@ -149,7 +149,7 @@ impl Unit<'_> {
             if self.symbols.spell(words[i].symbol) == b"defined" {
                 let open = words.get(i + 1).is_some_and(|w| self.symbols.spell(w.symbol) == b"(");
                 let named = words.get(i + 1 + usize::from(open));
-                let is = named.is_some_and(|w| self.macros.contains_key(&w.symbol));
+                let is = named.is_some_and(|w| self.macros.has(w.symbol));
                 let symbol = self.symbols.of(if is { b"1" } else { b"0" });
                 ready.push(Word { kind: Kind::Number, symbol, spaced: true, kept: false });
                 i += if open { 4 } else { 2 };

@@ -21,7 +21,7 @@ impl Unit<'_> {
     /// Expands words of the text and hands them to the sink.
     pub(super) fn emit(&mut self, words: Vec<Word>) -> Result<(), Trouble> {
         // Most of a header names no macro at all.
-        if !words.iter().any(|w| self.macros.contains_key(&w.symbol)) {
+        if !words.iter().any(|w| self.macros.has(w.symbol)) {
             for word in words {
                 let text = self.symbols.spell(word.symbol);
                 (self.sink)(Expanded { kind: word.kind, text });
@@ -42,7 +42,7 @@ impl Unit<'_> {
         words: &[Word],
         active: &[Symbol],
     ) -> Result<Vec<Word>, Trouble> {
-        if !words.iter().any(|w| self.macros.contains_key(&w.symbol)) {
+        if !words.iter().any(|w| self.macros.has(w.symbol)) {
             return Ok(words.to_vec());
         }
         self.depth += 1;
@@ -75,7 +75,7 @@ impl Unit<'_> {
             if word.kind != Kind::Identifier || word.kept {
                 return Ok(Some(word));
             }
-            let Some(found) = self.macros.get(&word.symbol).cloned() else {
+            let Some(found) = self.macros.get(word.symbol).cloned() else {
                 return Ok(Some(word));
             };
             let is_active = frames.iter().any(|f| f.owner == Some(word.symbol))

@@ -108,7 +108,7 @@ pub fn expand(
         tree,
         root: file.clone(),
         symbols: Symbols::default(),
-        macros: HashMap::new(),
+        macros: Macros::default(),
         once: Vec::new(),
         sources: Sources::default(),
         spent: 0,
@@ -128,13 +128,41 @@ struct Unit<'t> {
     tree: &'t dyn Tree,
     root: TreePath,
     symbols: Symbols,
-    macros: HashMap<Symbol, std::rc::Rc<Macro>>,
+    macros: Macros,
     /// Files that said `#pragma once`.
     once: Vec<TreePath>,
     sources: Sources,
     spent: usize,
     depth: usize,
     sink: &'t mut dyn FnMut(Expanded<'_>),
+}
+
+/// The macros that are defined, by the number of their name's spelling.
+#[derive(Default)]
+struct Macros(Vec<Option<std::rc::Rc<Macro>>>);
+
+impl Macros {
+    fn get(&self, name: Symbol) -> Option<&std::rc::Rc<Macro>> {
+        self.0.get(name.0 as usize)?.as_ref()
+    }
+
+    fn has(&self, name: Symbol) -> bool {
+        self.get(name).is_some()
+    }
+
+    fn insert(&mut self, name: Symbol, found: std::rc::Rc<Macro>) {
+        let at = name.0 as usize;
+        if self.0.len() <= at {
+            self.0.resize(at + 1, None);
+        }
+        self.0[at] = Some(found);
+    }
+
+    fn remove(&mut self, name: Symbol) {
+        if let Some(slot) = self.0.get_mut(name.0 as usize) {
+            *slot = None;
+        }
+    }
 }
 
 /// What went wrong while expanding; the place is added where it is known.

@@ -1,0 +1,51 @@
+//! The texts that contracts are checked on, each read into functions once.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use crate::cpp::{Function, function};
+use crate::merge::{LineMap, lines};
+use crate::snapshot::{File, TreePath};
+
+/// A file's text, and what is worked out of it when it is asked for.
+pub(super) struct Text {
+    bytes: Arc<[u8]>,
+    functions: OnceCell<Vec<Function>>,
+}
+
+impl Text {
+    pub(super) fn new(file: File) -> Self {
+        Self { bytes: file.bytes, functions: OnceCell::new() }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn functions(&self) -> &[Function] {
+        self.functions.get_or_init(|| function::functions(&self.bytes))
+    }
+}
+
+/// A file at the pin and at the target.
+pub(super) struct Ends {
+    /// At the pin.
+    pub then: Text,
+    /// At the target.
+    pub now: Text,
+    /// Its path at the target.
+    pub path: TreePath,
+    map: OnceCell<LineMap>,
+}
+
+impl Ends {
+    pub(super) fn new(then: File, now: File, path: TreePath) -> Self {
+        Self { then: Text::new(then), now: Text::new(now), path, map: OnceCell::new() }
+    }
+
+    /// Where the pin's lines went.
+    pub(super) fn map(&self) -> &LineMap {
+        let between = || LineMap::new(&lines(self.then.bytes()), &lines(self.now.bytes()));
+        self.map.get_or_init(between)
+    }
+}
