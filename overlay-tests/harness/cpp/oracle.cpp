@@ -32,6 +32,25 @@ int32_t air_clamp(int32_t x, int32_t low, int32_t high) {
   return std::min(std::max(x, low), high);
 }
 
+// The fp modes' kernels. In what order a GPU sums a dot product Apple does not
+// say; here it is front to back, with fused steps.
+typedef float float4 __attribute__((ext_vector_type(4)));
+typedef _Float16 half4 __attribute__((ext_vector_type(4)));
+
+float air_dot(float4 a, float4 b) asm("air.dot.v4f32");
+float air_dot(float4 a, float4 b) {
+  float sum = a.x * b.x;
+  for (int i = 1; i < 4; i++) {
+    sum = __builtin_fmaf(a[i], b[i], sum);
+  }
+  return sum;
+}
+
+float4 air_floats_of_halves(half4 values) asm("air.convert.f.v4f32.f.v4f16");
+float4 air_floats_of_halves(half4 values) {
+  return __builtin_convertvector(values, float4);
+}
+
 __bf16 __truncsfbf2(float value) {
   const bfloat rounded(value);
   __bf16 result;

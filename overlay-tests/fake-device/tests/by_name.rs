@@ -1,0 +1,150 @@
+//! Kernels by host name: the routing table, its settings, its environment.
+
+use std::path::Path;
+
+use mlx_overlay_fake_device::architecture::Architecture;
+use mlx_overlay_fake_device::build::Kernels;
+use mlx_overlay_fake_device::device::{Device, Route};
+use mlx_overlay_fake_device::product::{Number, Packing, Policy, Product};
+use mlx_overlay_fake_device::routing;
+use mlx_overlay_fake_device::rule::{Expected, Family, expected};
+use overlay_tests_support::Suite;
+
+use crate::support::{build, device, device_with, needs, none_wrong, whole};
+
+pub fn add(suite: &mut Suite) {
+    suite.test_needing("every architecture routes as the rule says", needs(), whole_table);
+    suite.test_needing("docs/routing.md is current", needs(), page_is_current);
+    suite.test_needing("a recorded dispatch is the one of the facts page", needs(), facts_page);
+    suite.test_needing("a stream's policy is that stream's alone", needs(), nearest_wins);
+    suite.test_needing("the environment sets the process policy once", needs(), environment);
+    suite.test_needing("a kernel that does not exist is refused", needs(), unknown_kernel);
+}
+
+/// 25 architectures, every packing, shapes on both sides of every threshold,
+/// M from 1 to 40, three policies. The library of the fake device holds the
+/// tree's instantiations: a host name that is not among them is refused.
+fn whole_table() {
+    let whole = whole();
+    none_wrong(&whole.wrong);
+    let routes: usize = whole.table.routed.iter().map(|routed| routed.families.len()).sum();
+    assert_eq!(routes, 25 * routing::products().len() * 3 * 40, "routes looked at");
+}
+
+/// The page in docs/ is the one this table makes.
+fn page_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/routing.md");
+    let page = std::fs::read_to_string(&path).expect("docs/routing.md");
+    assert_eq!(
+        page,
+        whole().table.page(),
+        "docs/routing.md is behind; run `cargo run -p mlx-overlay-fake-device --bin routing-table \
+         TREE docs/routing.md`"
+    );
+}
+
+fn four_bits(k: u32, n: u32) -> Product {
+    Product { packing: Packing::affine(4, 64), number: Number::Float16, k, n, batch: 1 }
+}
+
+fn facts_page() {
+    let mut device = device(Kernels::ByName, 15, 'd');
+    let routes =
+        device.route_with_arguments(&four_bits(4096, 4096), 0, &[1, 4, 32]).expect("routes");
+    let kernels: Vec<&str> = routes
+        .iter()
+        .map(|route| match route {
+            Route::Dispatched(dispatches) => dispatches[0].kernel.as_str(),
+            Route::Refused { refused } => refused.as_str(),
+        })
+        .collect();
+    assert_eq!(kernels[0], "affine_qmv_fast_float16_t_gs_64_b_4_batch_0");
+    assert_eq!(kernels[1], "affine_qmv_wide_float16_t_gs_64_b_4_nv_4_kl_8_batch_0");
+    assert!(kernels[2].starts_with("affine_qmm_t_splitk"), "{}", kernels[2]);
+    let Route::Dispatched(wide) = &routes[1] else { panic!("{:?}", routes[1]) };
+    assert_eq!(wide[0].grid, [1, 512, 1]);
+    assert_eq!(wide[0].group, [32, 2, 1]);
+    assert_eq!(wide[0].arguments.keys().copied().collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
+}
+
+fn went_to(device: &mut Device, product: &Product, stream: u64) -> String {
+    let routes = device.route(product, stream, &[4]).expect("a route");
+    match &routes[0] {
+        Route::Dispatched(dispatches) => {
+            assert_eq!(dispatches[0].stream, stream);
+            dispatches[0].kernel.clone()
+        }
+        Route::Refused { refused } => panic!("{refused}"),
+    }
+}
+
+/// Every setting of process and stream, the unset ones included: a stream
+/// follows its own, then the process, then the default.
+fn nearest_wins() {
+    let architecture = Architecture { generation: 15, size: 's' };
+    let mut device = device(Kernels::ByName, architecture.generation, architecture.size);
+    let (set, unset) = (device.make_stream().expect("one"), device.make_stream().expect("two"));
+    let product = four_bits(512, 512);
+    let settings = [None, Some(Policy::Wide), Some(Policy::Narrow), Some(Policy::Streamed)];
+    for process in settings {
+        for stream in settings {
+            assert!(device.set_policy(None, process).expect("process"), "has effect");
+            assert!(device.set_policy(Some(set), stream).expect("stream"), "has effect");
+            let of_process = process.unwrap_or(Policy::Wide);
+            let cases = [(set, stream.unwrap_or(of_process)), (unset, of_process), (0, of_process)];
+            for (number, policy) in cases {
+                let Expected { exactly, .. } = expected(architecture, &product, 4, policy);
+                let (name, ..) = exactly.expect("M = 4 is a qmv");
+                let got = went_to(&mut device, &product, number);
+                assert_eq!(got, name, "process {process:?}, stream {stream:?}, on {number}");
+            }
+        }
+    }
+}
+
+fn environment() {
+    let cases: [(&[(&str, &str)], Family); 7] = [
+        (&[], Family::Wide),
+        (&[("MLX_OVERLAY_QMV", "narrow")], Family::Narrow),
+        (&[("MLX_OVERLAY_QMV", "streamed")], Family::Streamed),
+        (&[("MLXCEL_QMV_WIDE", "0")], Family::Narrow),
+        (&[("MLXCEL_QMV_WIDE", "1")], Family::Wide),
+        (&[("MLX_OVERLAY_QMV", "streamed"), ("MLXCEL_QMV_WIDE", "0")], Family::Streamed),
+        (&[("MLX_OVERLAY_QMV", "wide"), ("MLXCEL_QMV_WIDE", "0")], Family::Narrow),
+    ];
+    let product = four_bits(512, 512);
+    for (variables, family) in cases {
+        let mut device = device_with(Kernels::ByName, 15, 'g', variables);
+        let got = went_to(&mut device, &product, 0);
+        assert_eq!(Family::of(&got, 4), Some(family), "{variables:?}");
+        // What a person sets comes before what the environment says.
+        device.set_policy(None, Some(Policy::Wide)).expect("a policy");
+        assert_eq!(Family::of(&went_to(&mut device, &product, 0), 4), Some(Family::Wide));
+    }
+    // An off-switch, never an on-switch.
+    let mut old = device_with(Kernels::ByName, 13, 'g', &[("MLXCEL_QMV_WIDE", "1")]);
+    assert_eq!(Family::of(&went_to(&mut old, &product, 0), 4), Some(Family::Narrow));
+    // A word without meaning is an error, not a default.
+    let mut device = device_with(Kernels::ByName, 15, 'g', &[("MLX_OVERLAY_QMV", "fast")]);
+    let routes = device.route(&product, 0, &[4]).expect("an answer");
+    let Route::Refused { refused } = &routes[0] else { panic!("{:?}", routes[0]) };
+    assert!(refused.contains("MLX_OVERLAY_QMV"), "{refused}");
+}
+
+/// The check of host names can fail: a packing nobody instantiates.
+fn unknown_kernel() {
+    let mut device = device(Kernels::ByName, 15, 'g');
+    let names = std::fs::read_to_string(build().library(Kernels::ByName)).expect("the library");
+    assert!(names.contains("affine_qmv_wide_float16_t_gs_64_b_4_nv_4_kl_8_batch_0\n"));
+    let odd = Product { packing: Packing::affine(4, 16), ..four_bits(512, 512) };
+    let answer = device.route(&odd, 0, &[4]);
+    match answer {
+        Ok(routes) => assert!(
+            matches!(&routes[0], Route::Refused { refused } if refused.contains("gs_16")),
+            "{:?}",
+            routes[0]
+        ),
+        // MLX's own check of group sizes comes first.
+        Err(error) => assert!(error.to_string().contains("group"), "{error}"),
+    }
+}
