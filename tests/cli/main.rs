@@ -4,6 +4,7 @@
 
 mod apply;
 mod cases;
+mod env;
 mod kernels;
 mod project;
 mod published;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     let mut suite = Suite::new();
     apply::add(&mut suite);
     cases::add(&mut suite);
+    env::add(&mut suite);
     kernels::add(&mut suite);
     published::add(&mut suite);
     try_patch::add(&mut suite);
