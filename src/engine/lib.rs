@@ -9,6 +9,7 @@
 #[cfg(feature = "fetch")]
 pub mod acquire;
 pub mod apply;
+pub mod buildscript;
 pub mod cache;
 pub mod contract;
 pub mod cpp;

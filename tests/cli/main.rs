@@ -5,6 +5,7 @@
 mod apply;
 mod bump;
 mod cases;
+mod env;
 mod kernels;
 mod project;
 mod published;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     apply::add(&mut suite);
     bump::add(&mut suite);
     cases::add(&mut suite);
+    env::add(&mut suite);
     kernels::add(&mut suite);
     published::add(&mut suite);
     try_patch::add(&mut suite);

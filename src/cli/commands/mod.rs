@@ -3,6 +3,7 @@
 mod apply;
 mod doctor;
 mod drift;
+mod env;
 pub mod fetch;
 mod pin;
 pub mod published;
@@ -25,6 +26,7 @@ pub enum Command {
     Verify(verify::Args),
     Drift(drift::Args),
     Rebase(rebase::Args),
+    Env(env::Args),
     Try(try_patch::Args),
     Pin(pin::Args),
     Doctor(doctor::Args),
@@ -42,6 +44,7 @@ pub fn run(command: Command, ui: &mut Ui) -> Result<Outcome, CommandError> {
         Command::Verify(args) => verify::run(&args, ui),
         Command::Drift(args) => drift::run(args, ui),
         Command::Rebase(args) => rebase::run(args, ui),
+        Command::Env(args) => env::run(&args, ui),
         Command::Try(args) => try_patch::run(args, ui),
         Command::Pin(args) => pin::run(args, ui),
         Command::Doctor(args) => doctor::run(args, ui),
