@@ -1,5 +1,5 @@
 //! The smallest parts of a series that can be judged alone: the entries of one
-//! file, and each contract. A version in which a part's files are as they were
+//! file, and the contracts of one. A version in which a part's files are as they were
 //! needs no judging again.
 
 use std::collections::{BTreeMap, HashMap};
@@ -104,21 +104,22 @@ fn unit_of<'u>(units: &'u mut Vec<Unit>, series: &Series, paths: Vec<TreePath>) 
     unit
 }
 
-/// A unit for each contract; notes need none, the target does not decide them.
+/// A unit for the watches and citations of each file, which is read once for
+/// them, and one for the kernels of each. Notes need none: the target does not
+/// decide them.
 fn contracts<'s>(series: &'s Series, pin: &'s dyn Tree) -> impl Iterator<Item = Unit> + 's {
     let one = |contracts: Contracts, paths: Vec<TreePath>| {
         new_unit(Series { contracts, ..empty(series) }, paths)
     };
     let all = &series.contracts;
-    let watches = all.watch.iter().map(move |watch| {
-        let only = Contracts { watch: vec![watch.clone()], ..Contracts::default() };
-        one(only, vec![watch.file.clone()])
-    });
-    let cites = all.cite.iter().map(move |cite| {
-        let only = Contracts { cite: vec![cite.clone()], ..Contracts::default() };
-        one(only, vec![cite.at.file.clone()])
-    });
-    // Kernels of one file are judged together: it is expanded once.
+    let mut by_text: BTreeMap<&TreePath, Contracts> = BTreeMap::new();
+    for watch in &all.watch {
+        by_text.entry(&watch.file).or_default().watch.push(watch.clone());
+    }
+    for cite in &all.cite {
+        by_text.entry(&cite.at.file).or_default().cite.push(cite.clone());
+    }
+    let texts = by_text.into_iter().map(move |(file, only)| one(only, vec![file.clone()]));
     let mut by_file: BTreeMap<&TreePath, Contracts> = BTreeMap::new();
     for kernel in &all.kernel {
         by_file.entry(&kernel.file).or_default().kernel.push(kernel.clone());
@@ -133,7 +134,7 @@ fn contracts<'s>(series: &'s Series, pin: &'s dyn Tree) -> impl Iterator<Item = 
         paths.dedup();
         one(only, paths)
     });
-    watches.chain(cites).chain(kernels)
+    texts.chain(kernels)
 }
 
 impl Unit {

@@ -216,6 +216,3 @@ impl From<crate::lay::LayError> for RebaseError {
         RebaseError::Drift(error.into())
     }
 }
-
-#[cfg(test)]
-mod tests;
