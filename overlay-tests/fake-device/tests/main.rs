@@ -6,6 +6,7 @@ mod computed;
 mod flight;
 mod from_text;
 mod objects;
+mod probe;
 mod support;
 
 use std::process::ExitCode;
@@ -19,5 +20,6 @@ fn main() -> ExitCode {
     from_text::add(&mut suite);
     flight::add(&mut suite);
     computed::add(&mut suite);
+    probe::add(&mut suite);
     suite.run()
 }
