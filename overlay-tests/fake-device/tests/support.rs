@@ -31,8 +31,12 @@ pub fn needs() -> Vec<Need> {
              not built",
         ),
         Need::met(
-            tree.join("mlx").is_dir(),
-            format!("{} is no tree; run `overlay apply` or set MLX_OVERLAY_TREE", tree.display()),
+            tree.join("CMakeLists.txt").is_file(),
+            format!(
+                "{} is no whole tree; run `overlay apply --from <clone of MLX>` or set \
+                 MLX_OVERLAY_TREE",
+                tree.display()
+            ),
         ),
         Need::met(tools.is_none(), tools.unwrap_or_default()),
     ]
