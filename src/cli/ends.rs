@@ -1,14 +1,11 @@
 //! The two ends of a drift or a rebase: the pin with its series, and a target
 //! named on the command line.
 
-use std::path::Path;
-
-use mlx_overlay_engine::acquire::UPSTREAM_VARIABLE;
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::drift::{DriftError, End};
-use mlx_overlay_engine::git::{CommitInfo, History, is_local};
+use mlx_overlay_engine::git::{CommitInfo, GitError, History, Limits, Mirror, folder_of};
 use mlx_overlay_engine::pin::{Pin, Project};
-use mlx_overlay_engine::registry::Registry;
+use mlx_overlay_engine::registry::{Network, Registry};
 use mlx_overlay_engine::series::Series;
 use mlx_overlay_engine::snapshot::Tree;
 use mlx_overlay_engine::source::SnapshotSource;
@@ -26,7 +23,8 @@ pub struct EndArgs {
     #[arg(long, value_name = "REV")]
     pub to: Option<String>,
     /// The pin to start from, and where upstream is. A commit, tag or branch is
-    /// looked up in a clone with its history
+    /// looked up in the clone that is named, else in the history that is fetched
+    /// from upstream into the cache
     #[command(flatten)]
     pub source: SourceArgs,
 }
@@ -49,7 +47,8 @@ pub struct Start {
     pub series: Series,
     /// Its files.
     pub tree: Box<dyn Tree>,
-    /// Upstream's history, where one is at hand.
+    /// Upstream's history; nothing only where a released tree is the target and
+    /// no clone was named.
     pub history: Option<History>,
 }
 
@@ -75,7 +74,7 @@ impl Start {
         let project = Project::find(&std::env::current_dir()?)?;
         let pin = project.select(args.source.pin.as_deref())?.clone();
         let series = Series::load(&pin)?;
-        let history = history(args)?;
+        let history = history(args, &pin, ui)?;
         let tree: Box<dyn Tree> = match &history {
             Some(history) if history.has(pin.commit) => Box::new(history.tree(pin.commit)?),
             _ => Box::new(args.source.acquire(&pin, ui)?.tree),
@@ -100,18 +99,10 @@ impl Start {
     /// It is no commit of the history at hand, or the released tree is not to
     /// be had.
     pub fn target(&self, name: &str, ui: &mut Ui) -> Result<Target, CommandError> {
-        if name.contains('@') && name.contains(':') {
+        if is_released(name) {
             return released(name, ui);
         }
-        let Some(history) = &self.history else {
-            return Err(CommandError::new(
-                ErrorKind::Missing,
-                anyhow::anyhow!("no history of upstream is at hand to find `{name}` in"),
-            )
-            .hint(format!("git clone {} mlx && overlay … --from mlx", self.pin.upstream))
-            .hint(format!("set {UPSTREAM_VARIABLE} to a clone you have"))
-            .hint("name a released tree instead: --to crate:NAME@VERSION:folder"));
-        };
+        let history = self.history.as_ref().expect("only for a released tree is none opened");
         let id = history.resolve(name)?;
         let commit = history.commit(id)?;
         Ok(Target {
@@ -128,11 +119,44 @@ impl Start {
     }
 }
 
-fn history(args: &EndArgs) -> Result<Option<History>, CommandError> {
-    match args.source.from.as_deref().filter(|from| is_local(from)) {
-        Some(path) => Ok(Some(History::open(Path::new(path))?)),
-        None => Ok(None),
+fn is_released(target: &str) -> bool {
+    target.contains('@') && target.contains(':')
+}
+
+/// Upstream's history: the clone that is named, else the mirror in the cache,
+/// brought up to date where the target may be new to it.
+fn history(args: &EndArgs, pin: &Pin, ui: &mut Ui) -> Result<Option<History>, CommandError> {
+    let from = args.source.from.as_deref();
+    if let Some(folder) = from.and_then(folder_of) {
+        return Ok(Some(History::open(&folder)?));
     }
+    if is_released(args.to()) {
+        return Ok(None);
+    }
+    let mirror = Mirror::new(&Cache::of_user()?, &pin.upstream);
+    if mirror.settles(args.to()) {
+        return Ok(Some(History::open(mirror.path())?));
+    }
+    let missing = |error: anyhow::Error| {
+        CommandError::new(ErrorKind::Missing, error)
+            .reason("no-history")
+            .hint("name a clone of upstream that you have: --from DIR, or MLX_OVERLAY_UPSTREAM")
+            .hint("name a released tree instead: --to crate:NAME@VERSION:folder")
+    };
+    if network(ui) == Network::Allowed {
+        let url = from.unwrap_or(&pin.upstream);
+        mirror.update(url, args.to(), pin.commit, Limits::default(), &Teller::new(ui)).map_err(
+            |e| match e {
+                GitError::Cache(error) => error.into(),
+                error => missing(error.into()),
+            },
+        )?;
+    } else if mirror.is_empty() {
+        return Err(missing(anyhow::anyhow!(
+            "upstream's history was never fetched, and the network is off limits"
+        )));
+    }
+    Ok(Some(History::open(mirror.path())?))
 }
 
 fn released(name: &str, ui: &mut Ui) -> Result<Target, CommandError> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::cache::Cache;
-use crate::git::{GitError, GitTree, Limits, Store, is_local};
+use crate::git::{GitError, GitTree, Limits, Mirror, Store, folder_of};
 use crate::listing::ListingError;
 use crate::pin::Pin;
 use crate::progress::{Event, Progress};
@@ -139,28 +139,34 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
         Err(e) => tried.push(Tried { source: cached, why: message(&e) }),
     }
 
-    let named = from.map(|from| (from, Answer::Repository { from: from.into() }));
-    let upstream = (pin.upstream.as_str(), Answer::Upstream { url: pin.upstream.clone() });
-    for (address, source) in named.into_iter().chain([upstream]) {
-        if network == Network::OffLimits && !is_local(address) {
-            tried.push(Tried { source: address.into(), why: "the network is off limits".into() });
+    // What a drift or a rebase fetched holds the commits of its history too.
+    let mirror = Mirror::new(cache, &pin.upstream);
+    let fetched = mirror.has(pin.commit).then(|| {
+        let path = mirror.path().to_path_buf();
+        (path.display().to_string(), Answer::ObjectCache { path })
+    });
+    let named = from.map(|from| (from.to_owned(), Answer::Repository { from: from.into() }));
+    let upstream = (pin.upstream.clone(), Answer::Upstream { url: pin.upstream.clone() });
+    for (address, source) in fetched.into_iter().chain(named).chain([upstream]) {
+        if network == Network::OffLimits && folder_of(&address).is_none() {
+            tried.push(Tried { source: address, why: "the network is off limits".into() });
             continue;
         }
         let imported = store
-            .import(pin.commit, pin.tree, address, limits, progress)
+            .import(pin.commit, pin.tree, &address, limits, progress)
             .and_then(|_| store.tree(pin.commit, pin.tree));
         progress.tell(Event::End);
         match imported {
             Ok(Some(tree)) => return Ok(Acquired { tree: PinTree::Whole(tree), source, tried }),
             Ok(None) => tried.push(Tried {
-                source: address.into(),
+                source: address,
                 why: "its objects were taken out of the cache again".into(),
             }),
             Err(e @ GitError::WrongTree { .. }) => return Err(wrong(e)),
             Err(e) => {
-                let (source, why) = (address.to_owned(), message(&e));
-                let why = why.strip_prefix(&format!("{source}: ")).unwrap_or(&why).to_owned();
-                tried.push(Tried { source, why });
+                let why = message(&e);
+                let why = why.strip_prefix(&format!("{address}: ")).unwrap_or(&why).to_owned();
+                tried.push(Tried { source: address, why });
             }
         }
     }

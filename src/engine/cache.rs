@@ -1,11 +1,12 @@
 //! The user's cache folder, and the locks in it.
 //!
 //! ```text
-//! <cache>/git/<name>-<8 digits>.git    objects of one upstream (bare)
-//! <cache>/git/<name>-<8 digits>.lock   held while objects are written
-//! <cache>/crates/<name>-<version>/     a throw-away manifest a crate
-//! <cache>/wheels/<wheel>.whl           downloaded wheels
-//! <cache>/registry.lock                held while cargo or pip run for us
+//! <cache>/git/<name>-<8 digits>.git          one upstream's pinned commits (bare)
+//! <cache>/git/<name>-<8 digits>.history.git  its history, where it was needed (bare)
+//! <cache>/git/….lock                         held while objects are written
+//! <cache>/crates/<name>-<version>/           a throw-away manifest a crate
+//! <cache>/wheels/<wheel>.whl                 downloaded wheels
+//! <cache>/registry.lock                      held while cargo or pip run for us
 //! ```
 
 use std::ffi::OsString;

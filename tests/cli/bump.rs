@@ -5,6 +5,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use overlay_tests_support::server::{Fault, Server};
 use overlay_tests_support::{Need, Suite};
 use serde_json::Value;
 
@@ -20,6 +21,7 @@ pub fn add(suite: &mut Suite) {
     test("drift/each-finding-has-its-first-commit", drift_causes);
     test("drift/history-says-when", drift_history);
     test("drift/a-report-for-people", drift_text);
+    test("drift/without-a-clone-the-history-is-fetched", drift_fetched);
     test("drift/an-unknown-target-is-a-usage-error", drift_unknown);
     test("rebase/moves-the-pin-and-keeps-the-old-one", rebase_clean);
     test("rebase/dry-run-writes-nothing", rebase_dry_run);
@@ -357,6 +359,39 @@ fn drift_text() {
     run.assert_status(1);
     assert!(run.stdout().contains("| **conflict** | ours, hunk 1"), "{}", run.shown());
     assert!(run.stdout().contains("| Commit | Date | Subject | Changes |"), "{}", run.shown());
+}
+
+fn drift_fetched() {
+    let bump = Bump::new();
+    let alone = |arguments: &[&str]| bump.tool.run(arguments);
+    // Nobody listens where the pin says that upstream is.
+    for offline in [&[][..], &["--offline"]] {
+        let run = alone(&[&["drift", "--to", "main"], offline].concat());
+        run.assert_status(4);
+        assert!(run.stderr().contains("--from DIR"), "{}", run.shown());
+        assert!(run.stderr().contains("crate:NAME@VERSION:folder"), "{}", run.shown());
+    }
+    let clone = bump.tool.path("clone");
+    let url = format!("{}/.git", Server::start(&clone, Fault::None).url);
+    let pin = bump.read("mlx-pin.toml").replace("http://127.0.0.1:9/x", &url);
+    bump.write("mlx-pin.toml", &pin);
+    let commits = |arguments: &[&str]| {
+        let run = alone(&[arguments, &["--format", "json", "--history"]].concat());
+        let at = run.json()["target"]["commit"].as_str().map(str::to_owned);
+        (at.unwrap_or_else(|| panic!("{}", run.shown())), run.json())
+    };
+    let (at, report) = commits(&["drift", "--to", "main"]);
+    assert_eq!(at, bump.commits[4]);
+    assert_eq!(report["findings"], bump.drift(4).1["findings"]);
+    git(&clone, &["commit", "-q", "--allow-empty", "-m", "Later (#15)"]);
+    // What was fetched serves without the network; with it a branch is new.
+    assert_eq!(commits(&["drift", "--to", "main", "--offline"]).0, bump.commits[4]);
+    assert_eq!(commits(&["drift", "--to", "main"]).0, git(&clone, &["rev-parse", "HEAD"]));
+    fs::rename(clone.join(".git"), clone.join("gone")).unwrap();
+    alone(&["rebase", "--to", &bump.commits[1]]).assert_status(0);
+    let applied = alone(&["apply", "--format", "json", "--offline"]);
+    applied.assert_status(0);
+    assert_eq!(applied.json()["source"]["kind"], "object-cache", "{}", applied.shown());
 }
 
 fn drift_unknown() {

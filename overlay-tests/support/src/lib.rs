@@ -1,8 +1,10 @@
-//! Test suites whose skips are named and counted.
+//! Test suites whose skips are named and counted, and servers for them.
 //!
 //! A test that needs a tool, a registry or a full history says so. Where the
 //! need is not met the test is ignored, counted and named, with the reason on
 //! standard error; under `CI` it fails instead, for CI installs what it needs.
+
+pub mod server;
 
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 use mlx_overlay_engine::acquire::UPSTREAM_VARIABLE;
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::doctor::{Finding, Machine, Purpose, examine_cache};
-use mlx_overlay_engine::git::{Limits, is_local, reach};
+use mlx_overlay_engine::git::{Limits, folder_of, reach};
 use mlx_overlay_engine::pin::Project;
 use mlx_overlay_engine::registry::{Network, Registry};
 use mlx_overlay_engine::stored::message;
@@ -81,7 +81,7 @@ fn upstream(ui: &mut Ui) -> Finding {
         (Err(_), Ok(project)) => project.current.upstream,
         (Err(_), Err(why)) => return finding(None, Some(why), mend),
     };
-    if ui.offline() && !is_local(&address) {
+    if ui.offline() && folder_of(&address).is_none() {
         let why = format!("{address} was not asked: --offline");
         return finding(None, Some(why), mend);
     }

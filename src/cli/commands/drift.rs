@@ -15,14 +15,15 @@ use crate::cli::ui::{Format, Ui};
 /// the first upstream commit after which it is so is named, with its pull
 /// request. Nothing is written, and the pin stays.
 ///
-/// Commits, tags and branches need a clone of upstream with its history
-/// (--from, or MLX_OVERLAY_UPSTREAM); a released tree needs none, and has no
-/// commits to name.
+/// Commits, tags and branches are looked up in a clone of upstream (--from, or
+/// MLX_OVERLAY_UPSTREAM); without one upstream's history is fetched into the
+/// cache, and later what is new. A released tree needs neither, and has no commits
+/// to name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  overlay drift --to v0.32.2 --from ~/src/mlx           what would that release break?
-  overlay drift --to main --history                     commit by commit
+  overlay drift --to v0.32.2                            what would that release break?
+  overlay drift --to main --history --from ~/src/mlx    commit by commit, in a clone
   overlay drift --to crate:mlxrs-sys@0.2.0:vendor/mlx   a released tree, no git host needed")]
 pub struct Args {
     #[command(flatten)]

@@ -50,8 +50,7 @@ pub fn reach(address: &str, limits: Limits) -> Result<(), GitError> {
             Err(source) => Err(GitError::Open { path, source }),
         },
         Address::Server(url) => {
-            http::prepare(limits);
-            limit_git_protocol();
+            prepare(limits);
             let unreachable = |source| GitError::Unreachable { url: url.to_owned(), source };
             let mut remote = git2::Remote::create_detached(url).map_err(unreachable)?;
             remote.connect(Direction::Fetch).map_err(unreachable)
@@ -65,10 +64,13 @@ enum Address<'a> {
     Server(&'a str),
 }
 
-/// Whether an address leads to a folder of this machine.
+/// The folder of this machine that an address leads to, if it does.
 #[must_use]
-pub fn is_local(address: &str) -> bool {
-    matches!(address_of(address), Ok(Address::Folder(_)))
+pub fn folder_of(address: &str) -> Option<PathBuf> {
+    match address_of(address) {
+        Ok(Address::Folder(path)) => Some(path),
+        _ => None,
+    }
 }
 
 fn address_of(from: &str) -> Result<Address<'_>, GitError> {
@@ -247,8 +249,7 @@ fn fetch(
     limits: Limits,
     progress: &dyn Progress,
 ) -> Result<(), GitError> {
-    http::prepare(limits);
-    limit_git_protocol();
+    prepare(limits);
     let unreachable = |source| GitError::Unreachable { url: url.to_owned(), source };
     let mut remote = into.remote_anonymous(url).map_err(unreachable)?;
     let oid = to_oid(commit);
@@ -274,9 +275,9 @@ fn fetch(
     let fetched = remote.fetch(&[format!("+{what}:{incoming}")], Some(&mut options), None);
     drop(options);
     fetched.map_err(|source| {
-        if source.message().contains("specific object") {
+        if source.message().contains(NO_IDS) {
             GitError::ById { url: url.to_owned(), commit }
-        } else if source.message().contains("not our ref") {
+        } else if source.message().contains(NO_COMMIT) {
             GitError::NoCommit { from: url.to_owned(), commit }
         } else {
             unreachable(source)
@@ -290,6 +291,22 @@ fn fetch(
         reference.delete().map_err(unreachable)?;
     }
     Ok(())
+}
+
+/// What libgit2 says of a server that gives out nothing by its id.
+const NO_IDS: &str = "specific object";
+/// What a server says of a commit that it does not have.
+const NO_COMMIT: &str = "not our ref";
+
+/// Whether the server was reached and will not give the commit.
+pub(super) fn is_refusal(error: &git2::Error) -> bool {
+    [NO_IDS, NO_COMMIT].iter().any(|words| error.message().contains(words))
+}
+
+/// Readies every transport, for fetches on this thread.
+pub(super) fn prepare(limits: Limits) {
+    http::prepare(limits);
+    limit_git_protocol();
 }
 
 /// An end to the waits of `git://`, which libgit2 itself speaks.

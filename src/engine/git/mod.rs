@@ -1,7 +1,8 @@
 //! Git objects: the only owner of git2.
 //!
-//! A [`Store`] is the cache of one upstream's objects, a [`GitTree`] a commit's
-//! files read from one, a [`History`] a repository with many commits.
+//! A [`Store`] is the cache of one upstream's pinned commits, a [`GitTree`] a
+//! commit's files read from one, a [`History`] a repository with many commits,
+//! and a [`Mirror`] the one that the cache keeps for who has no clone.
 
 mod history;
 #[cfg(feature = "fetch")]
@@ -9,6 +10,8 @@ mod http;
 #[cfg(feature = "fetch")]
 mod import;
 mod lazy;
+#[cfg(feature = "fetch")]
+mod mirror;
 mod store;
 mod tree;
 
@@ -19,8 +22,10 @@ use crate::snapshot::ObjectId;
 
 pub use self::history::{CommitInfo, History, PathSet};
 #[cfg(feature = "fetch")]
-pub use self::import::{Limits, is_local, reach};
+pub use self::import::{Limits, folder_of, reach};
 pub use self::lazy::{LazyTree, Walk};
+#[cfg(feature = "fetch")]
+pub use self::mirror::Mirror;
 pub use self::store::Store;
 pub use self::tree::GitTree;
 

@@ -23,14 +23,7 @@ impl Store {
     /// The store of the upstream with this URL.
     #[must_use]
     pub fn new(cache: &Cache, upstream: &str) -> Self {
-        let url = upstream.trim_end_matches('/');
-        let url = url.strip_suffix(".git").unwrap_or(url);
-        let last = url.rsplit('/').next().unwrap_or_default();
-        let safe = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-        let slug: String = last.chars().take(40).map(safe).collect();
-        let hash = Sha256::digest(url.as_bytes());
-        let digits: String = hash[..4].iter().map(|b| format!("{b:02x}")).collect();
-        Self { path: cache.root().join("git").join(format!("{slug}-{digits}.git")) }
+        Self { path: place(cache, upstream, "git") }
     }
 
     /// The repository's folder.
@@ -82,6 +75,18 @@ impl Store {
         }
         Ok(files.listing().len())
     }
+}
+
+/// The folder in the cache of one upstream's repository of this kind.
+pub(super) fn place(cache: &Cache, upstream: &str, kind: &str) -> PathBuf {
+    let url = upstream.trim_end_matches('/');
+    let url = url.strip_suffix(".git").unwrap_or(url);
+    let last = url.rsplit('/').next().unwrap_or_default();
+    let safe = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let slug: String = last.chars().take(40).map(safe).collect();
+    let hash = Sha256::digest(url.as_bytes());
+    let digits: String = hash[..4].iter().map(|b| format!("{b:02x}")).collect();
+    cache.root().join("git").join(format!("{slug}-{digits}.{kind}"))
 }
 
 pub(super) fn mark(commit: ObjectId) -> String {

@@ -5,13 +5,13 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use mlx_overlay_engine::cache::Cache;
-use mlx_overlay_engine::git::{GitError, Limits, Store};
+use mlx_overlay_engine::git::{GitError, History, Limits, Mirror, Store};
 use mlx_overlay_engine::progress::{Event, Progress, Silent};
 use mlx_overlay_engine::snapshot::{Mode, ObjectId, Tree, TreePath};
+use overlay_tests_support::server::{Fault, Server};
 use overlay_tests_support::{Need, Suite};
 
 use crate::repository::{Repository, git};
-use crate::server::{Fault, Server};
 
 pub fn add(suite: &mut Suite) {
     let git = || [Need::program("git", "git")];
@@ -27,6 +27,9 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("git/a port nobody listens at is named", git(), nobody);
     suite.test_needing("git/damage is found and mended", git(), damage);
     suite.test_needing("git/two fetches at once both end whole", git(), two_at_once);
+    suite.test_needing("git/a mirror has the history, and later what is new", git(), mirror);
+    suite.test_needing("git/a mirror asks by id for what no branch has", git(), mirror_by_id);
+    suite.test_needing("git/a mirror cut short is none the worse", git(), mirror_cut);
     suite.test("git/an address of another kind is refused", other_scheme);
 }
 
@@ -257,6 +260,68 @@ fn two_at_once() {
         both.into_iter().for_each(|one| assert_eq!(one.join().unwrap().unwrap(), 3));
     });
     setting.check_whole();
+}
+
+impl Setting {
+    fn mirror(&self) -> Mirror {
+        Mirror::new(&Cache::at(self.cache.path()), "https://example.org/mlx")
+    }
+
+    fn update(&self, url: &str, rev: &str) -> Result<(), GitError> {
+        self.mirror().update(&format!("{url}/.git"), rev, self.commit, QUICK, &Silent)
+    }
+}
+
+fn mirror() {
+    let setting = Setting::new();
+    let upstream = &setting.upstream;
+    let url = setting.serve(Fault::None).url;
+    let mirror = setting.mirror();
+    assert!(!mirror.has(setting.commit) && !mirror.settles("release"));
+    setting.update(&url, "main").unwrap();
+    git(mirror.path(), &["fsck", "--strict"]);
+    let log = |at: &Path, rev: &str| git(at, &["log", "--format=%H %P %s", rev]);
+    assert_eq!(log(mirror.path(), "HEAD"), log(upstream.path(), "main"));
+    assert!(mirror.settles("release") && mirror.has(setting.commit));
+    let main = upstream.git(&["rev-parse", "main"]);
+    assert!(mirror.settles(&main) && mirror.settles(&main[..8]));
+    // A branch can move on, so that none is settled; one that was not asked for
+    // is not there, and neither is what is no name of a commit.
+    assert!(!mirror.settles("main") && !mirror.settles("side") && !mirror.settles("none"));
+    assert!(History::open(mirror.path()).unwrap().resolve("side").is_err());
+
+    upstream.git(&["commit", "-q", "--allow-empty", "-m", "Later (#5)"]);
+    upstream.git(&["tag", "-d", "release"]);
+    setting.update(&url, "side").unwrap();
+    assert_eq!(log(mirror.path(), "HEAD"), log(upstream.path(), "main"));
+    assert_eq!(log(mirror.path(), "side"), log(upstream.path(), "side"));
+    assert!(!mirror.settles("release"), "the tag was taken back");
+}
+
+fn mirror_by_id() {
+    for allowed in [true, false] {
+        let setting = Setting::new();
+        let upstream = &setting.upstream;
+        upstream.git(&["config", "uploadpack.allowAnySHA1InWant", &allowed.to_string()]);
+        upstream.git(&["checkout", "-q", "--detach"]);
+        upstream.git(&["commit", "-q", "--allow-empty", "-m", "On no branch"]);
+        let lost = upstream.git(&["rev-parse", "HEAD"]);
+        upstream.git(&["checkout", "-q", "main"]);
+        setting.update(&setting.serve(Fault::None).url, &lost).unwrap();
+        assert_eq!(setting.mirror().settles(&lost), allowed);
+        assert!(setting.mirror().has(setting.commit));
+    }
+}
+
+fn mirror_cut() {
+    let setting = Setting::new();
+    for fault in [Fault::Cut, Fault::Page] {
+        let error = setting.update(&setting.serve(fault).url, "main").unwrap_err();
+        assert!(matches!(error, GitError::Unreachable { .. }), "{}", chain(&error));
+        assert!(!setting.mirror().has(setting.commit));
+    }
+    setting.update(&setting.serve(Fault::None).url, "main").unwrap();
+    git(setting.mirror().path(), &["fsck", "--strict"]);
 }
 
 fn other_scheme() {

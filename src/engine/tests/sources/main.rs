@@ -8,7 +8,6 @@ mod history;
 mod pin;
 mod registry;
 mod repository;
-mod server;
 
 use std::process::ExitCode;
 

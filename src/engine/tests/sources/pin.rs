@@ -11,11 +11,11 @@ use mlx_overlay_engine::pin::{PIN_FILE, Pin, Project};
 use mlx_overlay_engine::progress::Silent;
 use mlx_overlay_engine::registry::{Coverage, Network, ProvenTree, Registry};
 use mlx_overlay_engine::snapshot::{ObjectId, Tree, TreePath};
+use overlay_tests_support::server::{Fault, Server};
 use overlay_tests_support::{Need, Suite};
 
 use crate::registry::has_pip;
 use crate::repository::Repository;
-use crate::server::{Fault, Server};
 
 pub fn add(suite: &mut Suite) {
     let needs = || [Need::program("cargo", "Rust"), has_pip(), registries()];

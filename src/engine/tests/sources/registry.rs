@@ -11,10 +11,9 @@ use mlx_overlay_engine::progress::Silent;
 use mlx_overlay_engine::registry::{Network, Registry, RegistryError};
 use mlx_overlay_engine::snapshot::{MemoryTree, ObjectId, TreePath};
 use mlx_overlay_engine::source::SnapshotSource;
+use overlay_tests_support::server::Files;
 use overlay_tests_support::{Need, Suite};
 use sha2::{Digest, Sha256};
-
-use crate::server::Files;
 
 pub fn add(suite: &mut Suite) {
     let cargo = || [Need::program("cargo", "Rust")];

@@ -1,4 +1,6 @@
-//! A git server on the loopback: `git http-backend` behind a few lines of HTTP.
+//! Servers on the loopback: a git server (`git http-backend` behind a few lines
+//! of HTTP), and one that gives bytes by path. Made for tests: what goes wrong
+//! in them is a panic.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,6 +12,7 @@ use std::sync::{Arc, Mutex};
 /// What the server does wrong.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
+    /// Nothing.
     None,
     /// Half the pack is sent, and then nothing.
     Stall,
@@ -21,7 +24,9 @@ pub enum Fault {
     Moved,
 }
 
+/// A git server; it ends with the process.
 pub struct Server {
+    /// Where it listens: `http://127.0.0.1:PORT`.
     pub url: String,
     /// The requests that came, as `METHOD path`.
     pub requests: Arc<Mutex<Vec<String>>>,
@@ -29,6 +34,10 @@ pub struct Server {
 
 impl Server {
     /// Serves the repository at `root`/`name` as `http://…/name`.
+    ///
+    /// # Panics
+    /// No port can be listened at.
+    #[must_use]
     pub fn start(root: &Path, fault: Fault) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -147,11 +156,17 @@ type Answers = BTreeMap<String, Vec<Vec<u8>>>;
 
 /// Serves bytes by path, as package registries do.
 pub struct Files {
+    /// Where it listens: `http://127.0.0.1:PORT`.
     pub url: String,
     answers: Arc<Mutex<Answers>>,
 }
 
 impl Files {
+    /// A server that has nothing yet.
+    ///
+    /// # Panics
+    /// No port can be listened at.
+    #[must_use]
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -166,6 +181,9 @@ impl Files {
     }
 
     /// Puts another answer behind those of `path`.
+    ///
+    /// # Panics
+    /// Another thread panicked at it.
     pub fn put(&self, path: &str, bytes: impl Into<Vec<u8>>) {
         self.answers.lock().unwrap().entry(path.into()).or_default().push(bytes.into());
     }
