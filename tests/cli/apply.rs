@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use overlay_tests_support::{Need, Suite};
 
@@ -21,25 +22,53 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("apply/dry-run-writes-nothing", with_git(), dry_run);
     suite.test_needing("apply/a-place-that-is-not-ours", with_git(), foreign_place);
     suite.test_needing("apply/a-pinned-series-knows-its-places", with_git(), no_offset);
-    let real = this_pin();
-    let run = real.run_with(&[("MLX_OVERLAY_CACHE", KEPT_CACHE)], ["apply", "--format", "json"]);
-    let registry = move |run: &Run| {
-        Need::met(run.status() != Some(4), format!("no registry gives the pin: {}", run.stderr()))
-    };
-    let need = registry(&run);
-    suite.test_needing("apply/this-series-at-this-pin", [need], move || this_series(&real, &run));
-    let alone = this_pin();
-    let run = alone.run_with(
-        &[("PATH", &cargo_alone(&alone)), ("CARGO_HOME", &cargo_home())],
-        ["apply", "--format", "json"],
-    );
-    let need = registry(&run);
-    suite.test_needing("apply/cargo-alone-is-enough", [need], move || with_cargo_alone(&run));
-    let trial = this_pin();
-    let at = ["apply", "--at", "crate:mlxrs-sys@0.2.0:vendor/mlx", "--format", "json"];
-    let run = trial.run_with(&[("MLX_OVERLAY_CACHE", KEPT_CACHE)], at);
-    let need = registry(&run);
-    suite.test_needing("apply/this-series-on-v0.32.2", [need], move || on_release(&trial, &run));
+    suite.test_needing("apply/this-series-at-this-pin", [given(at_this_pin())], this_series);
+    suite.test_needing("apply/cargo-alone-is-enough", [given(cargo_only())], with_cargo_alone);
+    suite.test_needing("apply/this-series-on-v0.32.2", [given(at_release())], on_release);
+}
+
+/// A project with this repository's pin, and what `apply` said in it. Made
+/// once, and not before a test needs it: it asks the registries.
+type Applied = LazyLock<(Tool, Run)>;
+
+/// The registries gave what was asked for.
+fn given(applied: &'static Applied) -> Need {
+    Need::asked(|| match &applied.1 {
+        run if run.status() == Some(4) => {
+            Err(format!("no registry gives the pin: {}", run.stderr()))
+        }
+        _ => Ok(()),
+    })
+}
+
+fn at_this_pin() -> &'static Applied {
+    static APPLIED: Applied = LazyLock::new(|| {
+        let tool = this_pin();
+        let variables = [("MLX_OVERLAY_CACHE", KEPT_CACHE)];
+        let run = tool.run_with(&variables, ["apply", "--format", "json"]);
+        (tool, run)
+    });
+    &APPLIED
+}
+
+fn cargo_only() -> &'static Applied {
+    static APPLIED: Applied = LazyLock::new(|| {
+        let tool = this_pin();
+        let variables = [("PATH", &*cargo_alone(&tool)), ("CARGO_HOME", &*cargo_home())];
+        let run = tool.run_with(&variables, ["apply", "--format", "json"]);
+        (tool, run)
+    });
+    &APPLIED
+}
+
+fn at_release() -> &'static Applied {
+    static APPLIED: Applied = LazyLock::new(|| {
+        let tool = this_pin();
+        let at = ["apply", "--at", "crate:mlxrs-sys@0.2.0:vendor/mlx", "--format", "json"];
+        let run = tool.run_with(&[("MLX_OVERLAY_CACHE", KEPT_CACHE)], at);
+        (tool, run)
+    });
+    &APPLIED
 }
 
 const A_TO_B: &str = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+b\n";
@@ -217,7 +246,8 @@ fn no_offset() {
 
 /// Every hunk of this repository's series stands exactly at its own pin, and a
 /// tree of proven files says that it is partial.
-fn this_series(tool: &Tool, run: &Run) {
+fn this_series() {
+    let (tool, run) = &**at_this_pin();
     run.assert_status(0);
     let json = run.json();
     let entries = json["patches"].as_array().expect("a list");
@@ -265,7 +295,8 @@ fn cargo_home() -> String {
 
 /// Without pip there is no wheel; the crates and the bridge hold all that the
 /// series and its contracts need.
-fn with_cargo_alone(run: &Run) {
+fn with_cargo_alone() {
+    let (_, run) = &**cargo_only();
     run.assert_status(0);
     let json = run.json();
     let parts = json["source"]["coverage"]["parts"].as_array().expect("a list");
@@ -277,7 +308,8 @@ fn with_cargo_alone(run: &Run) {
 
 /// On the release that took the template arguments fix, that entry has landed
 /// and the rest is placed by mapping.
-fn on_release(tool: &Tool, run: &Run) {
+fn on_release() {
+    let (tool, run) = &**at_release();
     run.assert_status(0);
     let json = run.json();
     assert_eq!(json["trial"], "crate:mlxrs-sys@0.2.0:vendor/mlx");

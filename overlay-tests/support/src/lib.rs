@@ -3,6 +3,8 @@
 //! A test that needs a tool, a registry or a full history says so. Where the
 //! need is not met the test is ignored, counted and named, with the reason on
 //! standard error; under `CI` it fails instead, for CI installs what it needs.
+//! Needs are asked for the tests that the command line chooses alone: a filter
+//! that leaves the registries out leaves the network alone.
 
 #[allow(clippy::unwrap_used, reason = "what goes wrong in a test is a panic")]
 pub mod server;
@@ -13,9 +15,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 /// Something a test cannot run without.
 pub struct Need {
-    /// Why the test cannot run here, with what to install or set; nothing
-    /// where it can.
-    missing: Option<String>,
+    /// Tells why the test cannot run here, with what to install or set.
+    ask: Box<dyn FnOnce() -> Result<(), String>>,
     /// CI cannot be asked to have it.
     optional: bool,
 }
@@ -23,16 +24,29 @@ pub struct Need {
 impl Need {
     /// A program that must be on the path, and the package that brings it.
     #[must_use]
-    pub fn program(name: &str, package: &str) -> Self {
-        let found = std::env::var_os("PATH")
-            .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file()));
-        Self::met(found, format!("`{name}` is not on the path; install {package}"))
+    pub fn program(name: &'static str, package: &'static str) -> Self {
+        Self::asked(move || {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            match std::env::split_paths(&path).any(|dir| dir.join(name).is_file()) {
+                true => Ok(()),
+                false => Err(format!("`{name}` is not on the path; install {package}")),
+            }
+        })
     }
 
-    /// Any condition, and what to do about it where it does not hold.
+    /// Any condition, and what to do about it where it does not hold. Asked
+    /// once, and only where a test that needs it is to run.
+    #[must_use]
+    pub fn asked(ask: impl FnOnce() -> Result<(), String> + 'static) -> Self {
+        Self { ask: Box::new(ask), optional: false }
+    }
+
+    /// A condition that is known, and what to do about it where it does not
+    /// hold.
     #[must_use]
     pub fn met(holds: bool, otherwise: impl Into<String>) -> Self {
-        Self { missing: (!holds).then(|| otherwise.into()), optional: false }
+        let otherwise = otherwise.into();
+        Self::asked(move || if holds { Ok(()) } else { Err(otherwise) })
     }
 
     /// The full upstream history, from `MLX_OVERLAY_UPSTREAM`. Where no git
@@ -41,15 +55,20 @@ impl Need {
     pub fn upstream() -> Self {
         let set = std::env::var_os("MLX_OVERLAY_UPSTREAM").is_some();
         let missing = "set MLX_OVERLAY_UPSTREAM to a clone of MLX with its history";
-        Self { missing: (!set).then(|| missing.to_string()), optional: true }
+        Self { optional: true, ..Self::met(set, missing) }
     }
+}
+
+/// A test and what it needs.
+struct Planned {
+    trial: Trial,
+    needs: Vec<Need>,
 }
 
 /// A test binary's tests.
 #[derive(Default)]
 pub struct Suite {
-    trials: Vec<Trial>,
-    skipped: Vec<String>,
+    planned: Vec<Planned>,
 }
 
 impl Suite {
@@ -61,10 +80,7 @@ impl Suite {
 
     /// Adds a test. It fails by panicking.
     pub fn test(&mut self, name: impl Into<String>, body: impl FnOnce() + Send + 'static) {
-        self.trials.push(Trial::test(name, move || {
-            body();
-            Ok(())
-        }));
+        self.test_needing(name, [], body);
     }
 
     /// Adds a test that needs something of the machine.
@@ -74,38 +90,63 @@ impl Suite {
         needs: impl IntoIterator<Item = Need>,
         body: impl FnOnce() + Send + 'static,
     ) {
-        let name = name.into();
-        let unmet: Vec<Need> = needs.into_iter().filter(|n| n.missing.is_some()).collect();
-        if unmet.is_empty() {
-            return self.test(name, body);
-        }
-        let in_ci = std::env::var_os("CI").is_some() && unmet.iter().any(|n| !n.optional);
-        let why: Vec<String> = unmet.into_iter().filter_map(|n| n.missing).collect();
-        let why = why.join("; ");
-        if in_ci {
-            let failure = format!("cannot run, and CI must run it: {why}");
-            self.trials.push(Trial::test(name, move || Err(Failed::from(failure))));
-        } else {
-            self.skipped.push(format!("skipped {name}: {why}"));
-            self.trials.push(Trial::test(name, || Ok(())).with_ignored_flag(true));
-        }
+        let trial = Trial::test(name, move || {
+            body();
+            Ok(())
+        });
+        self.planned.push(Planned { trial, needs: needs.into_iter().collect() });
     }
 
     /// Runs what the command line asks for and names every skip.
     #[must_use]
     pub fn run(self) -> ExitCode {
         let mut arguments = Arguments::from_args();
-        // A skipped test's body is gone: running it would be a test that
-        // cannot fail.
-        arguments.include_ignored = false;
         if arguments.ignored && !arguments.list {
             eprintln!("--ignored: the skipped tests cannot run here");
             return ExitCode::FAILURE;
         }
-        let conclusion = libtest_mimic::run(&arguments, self.trials);
-        if !arguments.list {
-            self.skipped.iter().for_each(|skip| eprintln!("{skip}"));
+        // A skipped test's body is gone: running it would be a test that
+        // cannot fail.
+        arguments.include_ignored = false;
+        let in_ci = std::env::var_os("CI").is_some();
+        let mut skipped = Vec::new();
+        let mut trials = Vec::new();
+        for Planned { trial, needs } in self.planned {
+            let is_run = !arguments.list && !arguments.is_filtered_out(&trial);
+            let unmet = if is_run { unmet(needs) } else { Unmet::default() };
+            trials.push(match unmet {
+                Unmet { why, .. } if why.is_empty() => trial,
+                Unmet { why, wanted: true } if in_ci => {
+                    let failure = format!("cannot run, and CI must run it: {}", why.join("; "));
+                    Trial::test(trial.name(), move || Err(Failed::from(failure)))
+                }
+                Unmet { why, .. } => {
+                    skipped.push(format!("skipped {}: {}", trial.name(), why.join("; ")));
+                    Trial::test(trial.name(), || Ok(())).with_ignored_flag(true)
+                }
+            });
         }
+        let conclusion = libtest_mimic::run(&arguments, trials);
+        skipped.iter().for_each(|skip| eprintln!("{skip}"));
         conclusion.exit_code()
     }
+}
+
+/// The needs of a test that are not met.
+#[derive(Default)]
+struct Unmet {
+    why: Vec<String>,
+    /// One of them is to be met in CI.
+    wanted: bool,
+}
+
+fn unmet(needs: Vec<Need>) -> Unmet {
+    let mut unmet = Unmet::default();
+    for Need { ask, optional } in needs {
+        if let Err(why) = ask() {
+            unmet.why.push(why);
+            unmet.wanted |= !optional;
+        }
+    }
+    unmet
 }

@@ -20,12 +20,10 @@ fn main() -> ExitCode {
 
 /// A clang the harness takes.
 fn clang() -> Need {
-    let found = Toolchain::find();
-    Need::met(found.is_ok(), found.map(|_| String::new()).unwrap_or_else(|e| e.to_string()))
+    Need::asked(|| Toolchain::find().map(drop).map_err(|e| e.to_string()))
 }
 
 /// LLVM tools that read Apple's bitcode.
 fn llvm() -> Need {
-    let found = LlvmTools::find();
-    Need::met(found.is_ok(), found.map(|_| String::new()).unwrap_or_else(|e| e.to_string()))
+    Need::asked(|| LlvmTools::find().map(drop).map_err(|e| e.to_string()))
 }

@@ -14,9 +14,10 @@ use super::{V0_32_2, released, trees};
 const WHEEL: &str = "wheel:mlx-metal@0.32.1:macosx_14_0_arm64:mlx/lib";
 
 pub fn add(suite: &mut Suite) {
-    let missing = released(WHEEL).err().map(|e| e.to_string());
-    let why = missing.clone().unwrap_or_default();
-    let wheel = Need::met(missing.is_none(), format!("no registry gives the wheel: {why}"));
+    let wheel = Need::asked(|| match released(WHEEL) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("no registry gives the wheel: {error}")),
+    });
     suite.test_needing("library/kernel-names-are-apples", [trees(), wheel], names);
 }
 

@@ -14,6 +14,7 @@ mod seeded;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::LazyLock;
 
 use mlx_overlay_engine::acquire::{PinTree, Request, acquire};
 use mlx_overlay_engine::cache::Cache;
@@ -52,9 +53,11 @@ fn released(source: &str) -> Result<MemoryTree, RegistryError> {
 
 /// The released trees are to be had through the user's cargo.
 fn trees() -> Need {
-    let missing = [V0_31_2, JUNE, V0_32_2].iter().find_map(|s| released(s).err());
-    let why = missing.as_ref().map(ToString::to_string).unwrap_or_default();
-    Need::met(missing.is_none(), format!("no registry gives the released trees: {why}"))
+    static MISSING: LazyLock<Option<String>> = LazyLock::new(|| {
+        let missing = [V0_31_2, JUNE, V0_32_2].iter().find_map(|s| released(s).err())?;
+        Some(format!("no registry gives the released trees: {missing}"))
+    });
+    Need::asked(|| MISSING.clone().map_or(Ok(()), Err))
 }
 
 /// This repository's pin.
@@ -84,9 +87,11 @@ fn pin_tree() -> Result<PinTree, String> {
 }
 
 fn pin_files() -> Need {
-    let missing = pin_tree().err();
-    let why = missing.clone().unwrap_or_default();
-    Need::met(missing.is_none(), format!("no registry gives the pin's files: {why}"))
+    static MISSING: LazyLock<Option<String>> = LazyLock::new(|| {
+        let missing = pin_tree().err()?;
+        Some(format!("no registry gives the pin's files: {missing}"))
+    });
+    Need::asked(|| MISSING.clone().map_or(Ok(()), Err))
 }
 
 /// The items that are neither exact nor held, with their state.

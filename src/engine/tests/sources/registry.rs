@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::pin::Whole;
@@ -28,8 +29,14 @@ pub fn add(suite: &mut Suite) {
 }
 
 pub fn has_pip() -> Need {
-    let runs = Command::new("python3").args(["-m", "pip", "--version"]).output();
-    Need::met(runs.is_ok_and(|o| o.status.success()), "`python3 -m pip` does not run; install pip")
+    static RUNS: LazyLock<bool> = LazyLock::new(|| {
+        let runs = Command::new("python3").args(["-m", "pip", "--version"]).output();
+        runs.is_ok_and(|o| o.status.success())
+    });
+    Need::asked(|| match *RUNS {
+        true => Ok(()),
+        false => Err("`python3 -m pip` does not run; install pip".into()),
+    })
 }
 
 /// Registries, a user's home, and a cache.
