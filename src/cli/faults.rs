@@ -180,7 +180,9 @@ impl From<LayError> for CommandError {
 impl From<DiskError> for CommandError {
     fn from(error: DiskError) -> Self {
         let kind = match error {
-            DiskError::Name { .. } | DiskError::Special { .. } => ErrorKind::Refused,
+            DiskError::Name { .. } | DiskError::Reserved { .. } | DiskError::Special { .. } => {
+                ErrorKind::Refused
+            }
             _ => ErrorKind::Failed,
         };
         Self::new(kind, error)
@@ -189,10 +191,11 @@ impl From<DiskError> for CommandError {
 
 impl From<PublishError> for CommandError {
     fn from(error: PublishError) -> Self {
-        use PublishError::{HandEdited, Nameless, NotAFolder, NotOurs, Read, Tangled};
+        use PublishError::{HandEdited, Nameless, NotAFolder, NotOurs, Read, Reserved, Tangled};
         let kind = match error {
             Read(error) => return error.into(),
             HandEdited { .. } | Tangled { .. } => ErrorKind::NeedsPerson,
+            Reserved { .. } => ErrorKind::Refused,
             Nameless { .. } | NotAFolder { .. } | NotOurs { .. } => ErrorKind::Usage,
             _ => ErrorKind::Failed,
         };

@@ -26,6 +26,16 @@ pub enum ApplyError {
     Read(#[from] ReadError),
 }
 
+impl ApplyError {
+    /// A refusal that has no place in the patch is of the file patch.
+    fn in_file(self, file: &FilePatch) -> Self {
+        match self {
+            Self::Refused(refusal) => Self::Refused(refusal.in_file(file)),
+            read => read,
+        }
+    }
+}
+
 /// The trees a series is laid on, and what is done to them so far.
 pub struct Ground<'t> {
     /// The tree to change.
@@ -69,7 +79,8 @@ impl<'t> Ground<'t> {
         for commit in patch.commits() {
             let mut moves = Moves::of(commit, strip, prefixes, self);
             for file in commit {
-                let judged = self.apply_file(file, strip, prefixes, &mut moves)?;
+                let judged = self.apply_file(file, strip, prefixes, &mut moves);
+                let judged = judged.map_err(|e| e.in_file(file))?;
                 report.files.push(judged.file);
                 report.hunks.extend(judged.hunks);
             }
@@ -123,7 +134,8 @@ impl<'t> Ground<'t> {
             let mut moves = Moves::of(commit, strip, prefixes, &own);
             for file in commit {
                 let names = names::resolve(file, strip, prefixes, &|path| own.has(path))?;
-                let judged = own.judge_among(&moves, file, &names, Text::Base)?;
+                let judged = own.judge_among(&moves, file, &names, Text::Base);
+                let judged = judged.map_err(|e| e.in_file(file))?;
                 moves.see(names.operation, &judged.edits);
                 edit(&mut own.target, judged.edits);
             }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use crate::publish::{EDIT_FOLDER, STAMP};
+use crate::reserved;
 use crate::snapshot::{Entry, File, Mode, PathError, ReadError, Tree, TreePath};
 
 /// Why a folder cannot be read as a tree.
@@ -43,6 +44,13 @@ pub enum DiskError {
         /// Which rule it breaks.
         #[source]
         why: PathError,
+    },
+    /// A name that a file system may take for one that the overlay keeps for
+    /// itself.
+    #[error("`{}` has a name that is the overlay's own; rename it or move it out", path.display())]
+    Reserved {
+        /// The file.
+        path: PathBuf,
     },
     /// A socket, a pipe or a device.
     #[error("`{}` is neither a file nor a link; move it out", path.display())]
@@ -110,6 +118,9 @@ impl DiskTree {
             let (path, meta) = found.map_err(|e| list_error(&root, e))?;
             let name = TreePath::from_bytes(path.as_os_str().as_bytes())
                 .map_err(|why| DiskError::Name { path: root.join(path), why })?;
+            if reserved::is_ours(&name) {
+                return Err(DiskError::Reserved { path: root.join(path) });
+            }
             let stat =
                 Stat::of(meta).ok_or_else(|| DiskError::Special { path: root.join(path) })?;
             files.insert(name, stat);

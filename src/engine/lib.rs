@@ -32,6 +32,7 @@ pub mod rebase;
 #[cfg(feature = "fetch")]
 pub mod registry;
 pub mod report;
+pub mod reserved;
 pub mod series;
 pub mod snapshot;
 pub mod source;

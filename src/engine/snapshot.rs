@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 use sha1::{Digest, Sha1};
 
+use crate::reserved::is_git_folder;
+
 /// The path of a file inside a tree: relative, `/` between its parts, UTF-8.
 ///
 /// Made only by [`TreePath::new`], which refuses what could leave the tree or
@@ -37,8 +39,8 @@ pub enum PathError {
     /// A part of the name is empty, `.` or `..`.
     #[error("a part of the name is empty, `.` or `..`")]
     Escape,
-    /// A part of the name is `.git`, in any case.
-    #[error("a part of the name is `.git`")]
+    /// A part of the name is `.git`, or one that a file system takes for it.
+    #[error("a part of the name is `.git`, or taken for it by some file system")]
     GitFolder,
     /// The name holds a NUL byte or a line break.
     #[error("the name holds a NUL byte or a line break")]
@@ -66,7 +68,7 @@ impl TreePath {
             if matches!(part, "" | "." | "..") {
                 return Err(PathError::Escape);
             }
-            if part.eq_ignore_ascii_case(".git") {
+            if is_git_folder(part) {
                 return Err(PathError::GitFolder);
             }
         }
@@ -416,6 +418,8 @@ mod tests {
             ("a//b", PathError::Escape),
             ("./a", PathError::Escape),
             ("a/.GIT/config", PathError::GitFolder),
+            ("git~1/hooks/x", PathError::GitFolder),
+            ("a\\.git ", PathError::GitFolder),
             ("a\nb", PathError::Control),
         ] {
             assert_eq!(TreePath::new(name), Err(why), "{name:?}");

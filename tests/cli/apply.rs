@@ -22,6 +22,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("apply/dry-run-writes-nothing", with_git(), dry_run);
     suite.test_needing("apply/a-place-that-is-not-ours", with_git(), foreign_place);
     suite.test_needing("apply/a-pinned-series-knows-its-places", with_git(), no_offset);
+    suite.test_needing("apply/our-own-files-are-no-patchs", with_git(), names_ours);
     suite.test_needing("apply/this-series-at-this-pin", [given(at_this_pin())], this_series);
     suite.test_needing("apply/cargo-alone-is-enough", [given(cargo_only())], with_cargo_alone);
     suite.test_needing("apply/this-series-on-v0.32.2", [given(at_release())], on_release);
@@ -242,6 +243,27 @@ fn no_offset() {
     assert_eq!(json["patches"][0]["hunks"][0]["class"], "offset");
     assert_eq!(json["holds"], false);
     assert!(!project.tool.path("out").exists());
+}
+
+/// What a published tree keeps for itself is refused before anything is
+/// written, and in a dry run too.
+fn names_ours() {
+    for name in [".overlay-stamp.json", ".overlay-edit/journal.json"] {
+        let patch = format!("Subject: forge\n\n--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x\n");
+        let project = project(&[("good", "cuda", A_TO_B), ("bad", "metal", &patch)]);
+        let others = ["apply", "--out", "out", "--group", "cuda"];
+        for args in [&APPLY[..], &["apply", "--out", "out", "--dry-run"], &others] {
+            let run = project.tool.run(args.iter().chain(&["--format", "json"]));
+            run.assert_status(3);
+            let error = &run.json()["error"];
+            assert_eq!(error["reason"], "reserved", "{error:#}");
+            let file = error["place"]["file"].as_str().unwrap_or_default();
+            assert!(file.ends_with("/bad.patch"), "{error:#}");
+            assert_eq!(error["place"]["line"], 3, "{error:#}");
+            assert!(run.stderr().contains("try: leave the file out"), "{}", run.shown());
+            assert!(!project.tool.path("out").exists(), "{args:?}");
+        }
+    }
 }
 
 /// Every hunk of this repository's series stands exactly at its own pin, and a

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use super::header::tail;
 use super::refusal::{Place, Reason, Refusal};
 use super::{Body, FilePatch, HeaderStyle, Operation, Patch};
+use crate::reserved;
 use crate::snapshot::{File, Mode, PathError, Tree, TreePath};
 
 /// The files of a tree that a file patch means.
@@ -67,7 +68,7 @@ pub fn prefixes(patch: &Patch, exists: Exists<'_>) -> Prefixes {
 /// # Errors
 /// [`Reason::Prefix`] where several readings are left or the strip level does
 /// not fit; [`Reason::PathEscape`], [`Reason::PathEncoding`] for an unsafe
-/// name; [`Reason::Submodule`]; [`Reason::Malformed`] where the names disagree.
+/// name; [`Reason::Reserved`]; [`Reason::Submodule`]; [`Reason::Malformed`] where the names disagree.
 pub fn resolve(
     file: &FilePatch,
     strip: usize,
@@ -126,6 +127,13 @@ pub fn resolve(
             return Err(refuse(Reason::Malformed, "the patch names no file".into(), "name one"));
         }
     };
+    if let Some(ours) = [&old, &new].into_iter().find(|path| reserved::is_ours(path)) {
+        return Err(refuse(
+            Reason::Reserved,
+            format!("`{ours}` cannot be used: the overlay keeps the name for itself"),
+            "leave the file out of the patch, or give it another name",
+        ));
+    }
     let operation = written.operation(file, &new, exists);
     let moves = matches!(operation, Operation::Rename | Operation::Copy);
     let (old, new) = match (moves, old == new) {
@@ -308,6 +316,10 @@ impl Written {
     }
 }
 
+fn is_git(part: &[u8]) -> bool {
+    std::str::from_utf8(part).is_ok_and(reserved::is_git_folder)
+}
+
 /// The first part of a name.
 fn head(name: &[u8]) -> &[u8] {
     name.split(|b| *b == b'/').next().unwrap_or_default()
@@ -334,7 +346,7 @@ fn checked(file: &FilePatch, name: &[u8]) -> Result<Vec<u8>, Refusal> {
     if parts.clone().any(|part| part == b"..") {
         return Err(unsafe_name(file, name, PathError::Escape));
     }
-    if parts.clone().any(|part| part.eq_ignore_ascii_case(b".git")) {
+    if parts.clone().any(is_git) {
         return Err(unsafe_name(file, name, PathError::GitFolder));
     }
     // Subversion and `diff ./a ./b` write such parts; they say nothing.
@@ -398,7 +410,7 @@ pub fn check_link_target(path: &TreePath, file: &File) -> Result<(), Refusal> {
     let drive = target.get(1) == Some(&b':') && target[0].is_ascii_alphabetic();
     let rooted = parts.first().is_none_or(|part| part.is_empty()) || drive;
     let later_up = parts[up..].iter().any(|part| *part == b"..");
-    let git = parts.iter().any(|part| part.eq_ignore_ascii_case(b".git"));
+    let git = parts.iter().any(|part| is_git(part));
     let odd = target.iter().any(|b| matches!(b, 0 | b'\n' | b'\r'));
     if !rooted && up <= path.parents().count() && !later_up && !git && !odd {
         return Ok(());

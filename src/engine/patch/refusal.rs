@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::FilePatch;
+
 /// A patch, or a part of one, that is unsafe or cannot be read: nothing of it
 /// is used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,8 +35,11 @@ pub enum Reason {
     Binary,
     /// A binary change whose base, or result, is not the one it was made for.
     BinaryBase,
-    /// A name that leaves the tree, is absolute, or reaches into `.git`.
+    /// A name that leaves the tree, is absolute, or reaches into `.git`, under
+    /// any name that a file system takes for it.
     PathEscape,
+    /// A name that the overlay keeps for itself in every tree.
+    Reserved,
     /// A name that is not UTF-8, or holds a NUL byte or a line break.
     PathEncoding,
     /// The name can be read in several ways, or has too few parts to strip.
@@ -58,6 +63,7 @@ impl Reason {
             Reason::Binary => "binary",
             Reason::BinaryBase => "binary-base",
             Reason::PathEscape => "path-escape",
+            Reason::Reserved => "reserved",
             Reason::PathEncoding => "path-encoding",
             Reason::Prefix => "prefix",
             Reason::Symlink => "symlink",
@@ -99,6 +105,15 @@ impl Refusal {
         self.line = Some(place.line);
         self.byte = Some(place.byte);
         self
+    }
+
+    /// The same, at the file patch that it is about, where it has no place yet.
+    #[must_use]
+    pub fn in_file(self, file: &FilePatch) -> Self {
+        match self.line {
+            Some(_) => self,
+            None => self.at(Place { line: file.line, byte: file.byte }),
+        }
     }
 
     /// A malformed patch, at a place.

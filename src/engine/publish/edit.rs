@@ -24,8 +24,9 @@ use serde::{Deserialize, Serialize};
 use super::lay::{link_or_copy, write_file};
 use super::lock::Lock;
 use super::place::{kind, must_be_folder, sync_folder};
-use super::{Event, Options, PublishError, STAMP, Step};
+use super::{Event, Options, PublishError, Step};
 use crate::disk::{self, DiskTree, Stat};
+use crate::reserved;
 use crate::snapshot::{File, Mode, TreePath};
 
 /// The work folder of an edit, at the root of the edited folder.
@@ -191,8 +192,7 @@ impl Work {
         let mut steps = Vec::new();
         let removals = edits.iter().filter(|(_, f)| f.is_none());
         for (path, file) in removals.chain(edits.iter().filter(|(_, f)| f.is_some())) {
-            let first = path.as_str().split('/').next().unwrap_or_default();
-            if first.eq_ignore_ascii_case(EDIT_FOLDER) || first.eq_ignore_ascii_case(STAMP) {
+            if reserved::is_ours(path) {
                 return Err(PublishError::Reserved { path: path.clone() });
             }
             let missing = self.way_to(path, &removed)?;

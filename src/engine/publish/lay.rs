@@ -13,8 +13,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use super::{EDIT_FOLDER, Options, PublishError, Recorded, STAMP, Step};
+use super::{Options, PublishError, Recorded, Step};
 use crate::disk::{self, Stat};
+use crate::reserved;
 use crate::snapshot::{Entry, Mode, ObjectId, Tree, TreePath};
 
 /// A file to bring into the new tree.
@@ -51,8 +52,7 @@ pub(super) fn check(entries: &[Entry]) -> Result<(), PublishError> {
     let files: BTreeSet<&TreePath> = entries.iter().map(|e| &e.path).collect();
     for entry in entries {
         let path = &entry.path;
-        let first = path.as_str().split('/').next().unwrap_or_default();
-        if first.eq_ignore_ascii_case(STAMP) || first.eq_ignore_ascii_case(EDIT_FOLDER) {
+        if reserved::is_ours(path) {
             return Err(PublishError::Reserved { path: path.clone() });
         }
         if let Some(file) = path.parents().find(|p| files.contains(p)) {

@@ -130,6 +130,8 @@ fn unsafe_names_are_refused_at_every_level() {
         ("/etc/f", Reason::PathEscape),
         ("a/.git/config", Reason::PathEscape),
         (".GIT/config", Reason::PathEscape),
+        ("git~1/config", Reason::PathEscape),
+        ("a/.git /config", Reason::PathEscape),
         ("\"a/h\\351\"", Reason::PathEncoding),
         ("\"a/x\\ny\"", Reason::PathEncoding),
     ] {
@@ -160,6 +162,7 @@ fn links_that_leave_the_tree() {
         ("l", "..\\f"),
         ("l", "c:\\f"),
         ("l", ".git/config"),
+        ("l", "GIT~1/config"),
     ] {
         assert_eq!(link(path, target), Err(Reason::Symlink), "{path} -> {target}");
     }
