@@ -191,9 +191,12 @@ impl From<DiskError> for CommandError {
 
 impl From<PublishError> for CommandError {
     fn from(error: PublishError) -> Self {
-        use PublishError::{HandEdited, Nameless, NotAFolder, NotOurs, Read, Reserved, Tangled};
+        use PublishError::{
+            HandEdited, Nameless, NotAFolder, NotOurs, Read, Reserved, Stamp, Tangled,
+        };
         let kind = match error {
             Read(error) => return error.into(),
+            Stamp(ref error) if error.is_lost() => ErrorKind::NeedsPerson,
             HandEdited { .. } | Tangled { .. } => ErrorKind::NeedsPerson,
             Reserved { .. } => ErrorKind::Refused,
             Nameless { .. } | NotAFolder { .. } | NotOurs { .. } => ErrorKind::Usage,

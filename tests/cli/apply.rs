@@ -22,6 +22,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("apply/dry-run-writes-nothing", with_git(), dry_run);
     suite.test_needing("apply/a-place-that-is-not-ours", with_git(), foreign_place);
     suite.test_needing("apply/a-pinned-series-knows-its-places", with_git(), no_offset);
+    suite.test_needing("apply/a-damaged-stamp-needs-a-person", with_git(), damaged_stamp);
     suite.test_needing("apply/our-own-files-are-no-patchs", with_git(), names_ours);
     suite.test_needing("apply/this-series-at-this-pin", [given(at_this_pin())], this_series);
     suite.test_needing("apply/cargo-alone-is-enough", [given(cargo_only())], with_cargo_alone);
@@ -243,6 +244,28 @@ fn no_offset() {
     assert_eq!(json["patches"][0]["hunks"][0]["class"], "offset");
     assert_eq!(json["holds"], false);
     assert!(!project.tool.path("out").exists());
+}
+
+/// Without its stamp nobody can tell what was edited in a tree by hand.
+fn damaged_stamp() {
+    let project = project(&[("first", "metal", A_TO_B)]);
+    project.tool.run(APPLY).assert_status(0);
+    fs::write(project.tool.path("out/d/b.txt"), "mine\n").expect("written");
+    fs::write(project.tool.path("out/.overlay-stamp.json"), "{").expect("written");
+    let dry = ["apply", "--out", "out", "--dry-run"];
+    for args in [&["status", "out"][..], &["verify", "out"], &APPLY, &dry] {
+        let run = project.tool.run(args);
+        run.assert_status(1);
+        for words in [".overlay-stamp.json` is damaged (", "`overlay apply --force`"] {
+            assert!(run.stderr().contains(words), "{words}: {}", run.shown());
+        }
+        assert_eq!(text(&project.tool, "d/b.txt"), "mine\n");
+    }
+    let forced = project.tool.run(APPLY.iter().chain(&["--force"]));
+    forced.assert_status(0);
+    assert!(forced.stdout().contains("`d/b.txt` modified"), "{}", forced.shown());
+    assert_eq!(text(&project.tool, "d/b.txt"), "b\n");
+    project.tool.run(["verify", "out"]).assert_status(0);
 }
 
 /// What a published tree keeps for itself is refused before anything is

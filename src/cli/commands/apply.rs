@@ -79,8 +79,8 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let entries = series.select(&args.groups)?;
     let place = args.out.clone().unwrap_or_else(|| place(&project, pin, args.at.as_ref()));
 
-    let depth = if args.force { Depth::Hash } else { Depth::Stat };
-    let published = survey(&place, depth)?;
+    let force = if args.force { Force::Overwrite } else { Force::Refuse };
+    let published = survey(&place, force)?;
     if let Some(survey) = &published
         && is_current(survey, &args, pin, &entries)?
     {
@@ -117,7 +117,6 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
         print(ui, pin, &acquired, &identity, &laid, None);
         return Ok(Outcome::NeedsPerson);
     }
-    let force = if args.force { Force::Overwrite } else { Force::Refuse };
     let plan = if args.dry_run {
         publish::plan(&place, &ground.target, &identity, force)?
     } else {
@@ -157,13 +156,18 @@ fn place(project: &Project, pin: &Pin, at: Option<&SnapshotSource>) -> PathBuf {
 }
 
 /// What is published at the place; nothing where no tree is.
-fn survey(place: &std::path::Path, depth: Depth) -> Result<Option<Survey>, CommandError> {
+fn survey(place: &std::path::Path, force: Force) -> Result<Option<Survey>, CommandError> {
+    let depth = match force {
+        Force::Overwrite => Depth::Hash,
+        Force::Refuse => Depth::Stat,
+    };
     match publish::survey(place, depth) {
         Ok(survey) => Ok(Some(survey)),
         // Whether the place is fit to write to is asked when it is written to.
         Err(PublishError::Stamp(StampError::Missing { .. }) | PublishError::NotAFolder { .. }) => {
             Ok(None)
         }
+        Err(PublishError::Stamp(error)) if error.is_lost() && force == Force::Overwrite => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

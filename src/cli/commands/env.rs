@@ -85,7 +85,10 @@ fn tree(args: &Args) -> Result<PathBuf, CommandError> {
         Err(PublishError::Stamp(StampError::Missing { .. })) if args.tree.is_some() => {
             named.canonicalize().map_err(|e| missing(anyhow::Error::new(e)))
         }
-        Err(error) => Err(missing(anyhow::Error::new(error))),
+        Err(error @ PublishError::Stamp(StampError::Missing { .. })) => {
+            Err(missing(anyhow::Error::new(error)))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

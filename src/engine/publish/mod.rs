@@ -22,8 +22,10 @@
 //! Files in a published tree that are not of it (build outputs, an editor's)
 //! are named and kept. What was edited or had its mode changed is overwritten
 //! only under [`Force::Overwrite`]; a file that was removed is put back, for
-//! that loses nothing. The source files are not forced to the disk, only stamps
-//! and journals are: after a power failure [`verify`] tells what was lost.
+//! that loses nothing. Where the stamp is lost nobody can tell such edits:
+//! [`Force::Overwrite`] then writes every file that has not the wanted bytes.
+//! The source files are not forced to the disk, only stamps and journals are:
+//! after a power failure [`verify`] tells what was lost.
 
 mod edit;
 mod lay;

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::lay::{self, Job};
 use super::{
     Action, Depth, Event, Finding, Force, Identity, Options, Plan, PublishError, Recorded, STAMP,
-    Stamp, StampError, Step, survey,
+    Stamp, StampError, Step, Survey, survey,
 };
 use crate::snapshot::{Entry, Mode, ObjectId, Tree, TreePath};
 
@@ -240,12 +240,15 @@ pub(super) fn prepare(
         Force::Refuse => Depth::Stat,
         Force::Overwrite => Depth::Hash,
     };
-    let there = survey(&place.dest, depth).map_err(|error| match error {
-        PublishError::Stamp(StampError::Missing { folder }) => {
-            PublishError::NotOurs { path: folder }
+    let there = match survey(&place.dest, depth) {
+        Err(PublishError::Stamp(StampError::Missing { folder })) => {
+            return Err(PublishError::NotOurs { path: folder });
         }
-        error => error,
-    })?;
+        Err(PublishError::Stamp(error)) if error.is_lost() && force == Force::Overwrite => {
+            Survey::against(place, tree, &entries, identity)?
+        }
+        other => other?,
+    };
 
     let (in_the_way, carry): (Vec<_>, Vec<_>) = {
         let footprint = Footprint::of(&entries);
@@ -301,7 +304,7 @@ pub(super) fn prepare(
     Ok(Prepared { plan, jobs, recorded, carry })
 }
 
-fn blob_id(entry: &Entry, tree: &dyn Tree) -> Result<ObjectId, PublishError> {
+pub(super) fn blob_id(entry: &Entry, tree: &dyn Tree) -> Result<ObjectId, PublishError> {
     match entry.id {
         Some(id) => Ok(id),
         None => match tree.file(&entry.path)? {

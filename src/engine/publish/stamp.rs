@@ -150,8 +150,9 @@ pub enum StampError {
         source: io::Error,
     },
     /// It was written in a form that this engine does not know.
-    #[error("`{}` is of version {version}; this engine ({ENGINE}) reads version {VERSION}: \
-             use the newer overlay, or remove the folder", path.display())]
+    #[error("`{}` is of version {version}; this engine ({ENGINE}) reads version {VERSION}, so that \
+             hand edits in the tree cannot be told: use the newer overlay; or look through the \
+             tree, then `overlay apply --force`", path.display())]
     Version {
         /// The stamp.
         path: PathBuf,
@@ -159,13 +160,23 @@ pub enum StampError {
         version: u32,
     },
     /// It is no stamp, or a damaged one.
-    #[error("`{}` is damaged: {why}; remove the folder and apply again", path.display())]
+    #[error("`{}` is damaged ({why}), so that hand edits in the tree cannot be told: look through \
+             it, then `overlay apply --force`, which writes anew what is not as it is to be and \
+             keeps files that are not of the tree", path.display())]
     Damaged {
         /// The stamp.
         path: PathBuf,
         /// What is wrong, with line and column.
         why: String,
     },
+}
+
+impl StampError {
+    /// A tree was published, and what was in it cannot be told any more.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Version { .. } | Self::Damaged { .. })
+    }
 }
 
 impl Stamp {

@@ -12,7 +12,7 @@ use super::lock::Lock;
 use super::place::Place;
 use super::{ENGINE, Identity, Partial, PublishError, Recorded, Stamp, StampError};
 use crate::disk::{self, Stat};
-use crate::snapshot::{Mode, ObjectId, TreePath};
+use crate::snapshot::{Entry, Mode, ObjectId, Tree, TreePath};
 
 /// How closely to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,6 +192,36 @@ pub fn survey(dest: &Path, depth: Depth) -> Result<Survey, PublishError> {
 }
 
 impl Survey {
+    /// What stands at `place`, whose stamp is lost, against the files that are
+    /// to be there: those with a wanted file's bytes count as published, and
+    /// others as edited by hand.
+    pub(super) fn against(
+        place: &Place,
+        tree: &dyn Tree,
+        entries: &[Entry],
+        identity: &Identity,
+    ) -> Result<Self, PublishError> {
+        let mut files = Vec::with_capacity(entries.len());
+        for entry in entries.iter().filter(|e| e.mode != Mode::Submodule) {
+            let meta = fs::symlink_metadata(place.dest.join(entry.path.as_str()));
+            let stat = meta.ok().and_then(|meta| Stat::of(&meta));
+            let (size, mtime) = stat.map_or((0, 0), |s| (s.size, s.mtime));
+            let id = super::place::blob_id(entry, tree)?;
+            files.push(Recorded { path: entry.path.clone(), mode: entry.mode, size, mtime, id });
+        }
+        // No engine's: the tree is not taken for one that needs nothing.
+        let stamp = Stamp { identity: identity.clone(), engine: String::new(), files };
+        let mut survey = Self {
+            place: place.dest.clone(),
+            stamp,
+            findings: Vec::new(),
+            hashed: 0,
+            foreign: Vec::new(),
+        };
+        survey.compare(Depth::Hash, i64::MIN);
+        Ok(survey)
+    }
+
     fn compare(&mut self, depth: Depth, stamped: i64) {
         let mut there: Vec<(PathBuf, Option<Stat>)> = Vec::with_capacity(self.stamp.files.len());
         let mut unreadable = Vec::new();

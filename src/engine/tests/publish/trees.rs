@@ -28,6 +28,7 @@ pub const TESTS: &[Test] = &[
     ("marks_of_the_tree_are_findings", marks_are_findings),
     ("a_place_that_is_not_ours_is_left_alone", not_ours),
     ("a_damaged_or_newer_stamp_is_refused", stamps),
+    ("a_lost_stamp_is_made_again_under_force", lost_stamp),
     ("trees_that_no_folder_can_hold_are_refused", impossible),
     ("links_are_written_as_links_and_never_followed", links),
     ("an_edit_in_place_touches_only_its_files", edit_only),
@@ -312,12 +313,34 @@ fn stamps() {
     ];
     for (text, is_right) in bad {
         fs::write(dest.join(STAMP), text).unwrap();
-        match publish(&dest, &after(), &identity("s"), &forced()) {
+        match publish(&dest, &after(), &identity("s"), &Options::default()) {
             Err(PublishError::Stamp(error)) => assert!(is_right(&error), "{error}"),
             other => panic!("{other:?}"),
         }
         assert_eq!(read(&dest), before());
     }
+}
+
+fn lost_stamp() {
+    let (_dir, dest) = place();
+    lay(&dest, &before(), "s");
+    fs::write(dest.join("mine"), "mine").unwrap();
+    fs::write(dest.join("mlx/array.h"), "edited").unwrap();
+    let kept = fs::metadata(dest.join("run.sh")).unwrap().ino();
+    fs::write(dest.join(STAMP), "{").unwrap();
+    let done = publish(&dest, &before(), &identity("s"), &forced()).unwrap();
+    assert_eq!((done.plan.action, done.plan.write), (Action::Update, vec![path("mlx/array.h")]));
+    assert!(matches!(&done.plan.overwrite[..], [Finding::Modified { .. }]));
+    assert_eq!(fs::read(dest.join("mine")).unwrap(), b"mine");
+    assert_eq!(fs::metadata(dest.join("run.sh")).unwrap().ino(), kept);
+    assert!(is_current(&dest, &identity("s")).unwrap());
+
+    // All is as it is to be: the stamp alone is written.
+    fs::write(dest.join(STAMP), "{").unwrap();
+    let done = publish(&dest, &before(), &identity("s"), &forced()).unwrap();
+    assert_eq!((done.plan.action, done.plan.overwrite), (Action::Restamp, vec![]));
+    assert_eq!(fs::metadata(dest.join("run.sh")).unwrap().ino(), kept);
+    assert!(is_current(&dest, &identity("s")).unwrap());
 }
 
 fn impossible() {
