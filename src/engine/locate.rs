@@ -120,6 +120,11 @@ fn fits(hunk: &Hunk, text: &[&[u8]], known: Text) -> Vec<usize> {
         return if proven { vec![at] } else { Vec::new() };
     }
     let places = anywhere(&wanted, text);
+    // A line alone is as common as `}`. Without context nothing tells one from
+    // another, so it counts only where it is stated and stands nowhere else.
+    if known == Text::Unknown && is_bare(hunk) && places != [stated(hunk)] {
+        return Vec::new();
+    }
     // A diff has the same context on both sides unless the file ends there; a
     // hunk with less on one side claims that end. Where the text is the one
     // the patch was made for there is nothing to claim.
@@ -137,6 +142,11 @@ fn fits(hunk: &Hunk, text: &[&[u8]], known: Text) -> Vec<usize> {
 fn anywhere(wanted: &[&[u8]], text: &[&[u8]]) -> Vec<usize> {
     let Some(last) = text.len().checked_sub(wanted.len()) else { return Vec::new() };
     (0..=last).filter(|&at| text[at..at + wanted.len()] == *wanted).collect()
+}
+
+/// Whether a hunk has no line of context.
+fn is_bare(hunk: &Hunk) -> bool {
+    hunk.lines.iter().all(|l| l.kind != LineKind::Context)
 }
 
 /// Lines of context before the first and after the last change.
@@ -434,10 +444,17 @@ fn unplaced_alone(hunk: &Hunk, fits: &[usize], text: &[&[u8]]) -> Unplaced {
         [_] => return conflict(hunk, text, None, OTHER_ORDER),
         _ => return ambiguous(hunk, fits, text),
     }
-    if hunk.old.len == 0 && !text.is_empty() {
-        let why = "it has no context, so nothing proves its place; give the text it was made for \
-                   (--base), or make it again with context";
-        let mut unplaced = conflict(hunk, text, None, why);
+    let standing = anywhere(&hunk.preimage().collect::<Vec<_>>(), text);
+    if is_bare(hunk) && !text.is_empty() && !standing.is_empty() {
+        let stand = match hunk.old.len {
+            0 => String::new(),
+            _ => format!(" (its lines stand at line {})", list(&standing)),
+        };
+        let why = format!(
+            "it has no context, so nothing proves its place{stand}; give the text it was made for \
+             (--base), or make it again with context"
+        );
+        let mut unplaced = conflict(hunk, text, None, &why);
         unplaced.class = HunkClass::Ambiguous;
         return unplaced;
     }
@@ -456,7 +473,7 @@ fn unplaced_alone(hunk: &Hunk, fits: &[usize], text: &[&[u8]]) -> Unplaced {
              already: give the text it was made for (--base) to know",
             at + 1
         ),
-        None if !anywhere(&hunk.preimage().collect::<Vec<_>>(), text).is_empty() => {
+        None if !standing.is_empty() => {
             let (before, after) = context(hunk);
             let end = if before < after { "start" } else { "end" };
             format!(

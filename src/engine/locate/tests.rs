@@ -42,6 +42,24 @@ fn a_hunk_follows_its_lines() {
 }
 
 #[test]
+fn a_line_without_context_proves_its_place_only_where_it_stands_alone() {
+    let body = "@@ -3 +3 @@\n-c\n+C\n";
+    for (text, class) in [
+        (ABCDEF, "exact"),
+        ("a\nb\nc\nd\nc\n", "ambiguous"),
+        ("0\na\nb\nc\n", "ambiguous"),
+        ("a\nb\n", "conflict"),
+        ("a\nb\nc\r\n", "line-endings"),
+    ] {
+        assert_eq!(classes(&alone(body, text)), [class], "{text:?}");
+    }
+    let text = lines(b"a\nc\nc\n");
+    let based = place_alone(&hunks(body), &text, Text::Base);
+    assert_eq!(classes(&based), ["exact"], "the stated line of its own text");
+    assert_eq!(based[0].as_ref().expect("placed").rivals, [1]);
+}
+
+#[test]
 fn outer_context_may_change_and_is_shown() {
     let places = mapped(INSERT, ABCDEF, "a\nB\nc\nd\ne\nf\n");
     assert_eq!(classes(&places), ["moved"]);
