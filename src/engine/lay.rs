@@ -1,12 +1,12 @@
 //! A whole series laid on a tree in memory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::apply::{ApplyError, Ground};
 use crate::derive::{self, DeriveError, Derived};
-use crate::patch::{self, Refusal};
+use crate::patch::{self, Patch, Refusal};
 use crate::report::{HunkClass, PatchReport};
 use crate::series::{Change, Entry, Series, SeriesError};
 
@@ -127,6 +127,23 @@ pub fn lay(
     Ok(reports)
 }
 
+/// Parses every patch of the series, on no tree.
+///
+/// # Errors
+/// The first patch that is malformed or empty.
+pub fn check(series: &Series) -> Result<(), LayError> {
+    series.entries.iter().try_for_each(|entry| match &entry.change {
+        Change::Patch { path, bytes } => parsed(path, bytes).map(drop),
+        Change::Derive(_) => Ok(()),
+    })
+}
+
+/// A patch of a series; one that changes no file has no place there.
+fn parsed(path: &Path, bytes: &[u8]) -> Result<Patch, LayError> {
+    let whole = |patch: Patch| patch.require_files().map(|()| patch);
+    patch::parse(bytes).and_then(whole).map_err(|r| refused(path, r.into()))
+}
+
 /// Lays one entry.
 ///
 /// # Errors
@@ -142,7 +159,7 @@ pub fn lay_entry(entry: &Entry, ground: &mut Ground<'_>) -> Result<EntryReport, 
     };
     match &entry.change {
         Change::Patch { path, bytes } => {
-            let parsed = patch::parse(bytes).map_err(|r| refused(path, r.into()))?;
+            let parsed = parsed(path, bytes)?;
             let laid = ground.apply(&entry.name, &parsed, STRIP).map_err(|e| refused(path, e))?;
             report.patch = PatchParts {
                 file: path.file_name().map(|n| n.to_string_lossy().into_owned()),
@@ -155,7 +172,7 @@ pub fn lay_entry(entry: &Entry, ground: &mut Ground<'_>) -> Result<EntryReport, 
     Ok(report)
 }
 
-fn refused(path: &std::path::Path, error: ApplyError) -> LayError {
+fn refused(path: &Path, error: ApplyError) -> LayError {
     match error {
         ApplyError::Refused(refusal) => LayError::Refused { path: path.into(), refusal },
         ApplyError::Read(error) => LayError::Read(error),
@@ -201,7 +218,7 @@ fn made(result: Result<Derived, DeriveError>) -> Result<Result<Derived, String>,
 pub(crate) fn pass_over(entry: &Entry, ground: &mut Ground<'_>) -> Result<(), LayError> {
     match &entry.change {
         Change::Patch { path, bytes } => {
-            let parsed = patch::parse(bytes).map_err(|r| refused(path, r.into()))?;
+            let parsed = parsed(path, bytes)?;
             ground.pass_over(&parsed, STRIP).map_err(|e| refused(path, e))
         }
         Change::Derive(rule) => match &mut ground.base {

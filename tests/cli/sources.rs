@@ -153,6 +153,17 @@ fn pin_faults() {
     project.write(&series, &format!("schema = 1\n{entry}"));
     let (file, line, run) = place(&project, 3);
     assert_eq!((file.as_str(), line), ("series.toml", Some(4)), "{}", run.shown());
+    // Every patch is parsed, and told as `apply` tells it.
+    for (text, line) in
+        [("", 1), ("garbage\n", 1), ("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n", 5)]
+    {
+        project.write(&series.replace("series.toml", "a.patch"), text);
+        let (file, found, run) = place(&project, 3);
+        assert_eq!((file.as_str(), found), ("a.patch", Some(line)), "{}", run.shown());
+        let applied = project.json(&["apply", "--from", "clone"]);
+        assert_eq!(applied["error"], run.json()["error"], "{applied:#}");
+    }
+    fs::remove_file(project.tool.path(series.replace("series.toml", "a.patch"))).unwrap();
     project.write(&series, "schema = 1\n");
 
     let listing = fs::read_to_string(project.tool.path("patches/listing")).unwrap();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::git::Store;
+use mlx_overlay_engine::lay;
 use mlx_overlay_engine::patch;
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::series::Series;
@@ -15,8 +16,8 @@ use crate::cli::ui::{BOLD, DIM, Format, GOOD, Ui, WARN, paint};
 /// Show the pin, and check what belongs to it
 ///
 /// Checks that mlx-pin.toml and the series have their form, that the listing
-/// hashes to the pin's tree, that every patch is there and listed, and that
-/// the bridges are patches. Nothing is fetched.
+/// hashes to the pin's tree, that every patch is there, listed and
+/// well formed, and that the bridges are patches. Nothing is fetched.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The pin: the current one if none is named; 7 digits of its commit do
@@ -72,6 +73,7 @@ fn check(project: &Project, pin: &Pin) -> Result<Shown, CommandError> {
             .and_then(|patch| patch.require_files())
             .map_err(|refusal| CommandError::from_refusal(refusal, bridge.display()))?;
     }
+    lay::check(&series)?;
     let store = Store::new(&Cache::of_user()?, &pin.upstream);
     Ok(Shown {
         commit: pin.commit.to_string(),

@@ -222,7 +222,8 @@ impl Patch {
                 Reason::NoPatch,
                 "the patch is empty",
                 "name a patch that changes a file; an empty one may stand in a quilt series only",
-            ));
+            )
+            .at(refusal::Place { line: 1, byte: 0 }));
         }
         Ok(())
     }

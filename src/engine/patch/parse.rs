@@ -48,7 +48,8 @@ pub fn parse(bytes: &[u8]) -> Result<Patch, Refusal> {
             Reason::NoPatch,
             "the file holds text, and no change of any file",
             "name a unified diff, as `git diff` or `diff -u` write it",
-        ));
+        )
+        .at(Place { line: 1, byte: 0 }));
     }
     Ok(Patch { files, trailer: bytes[prose_from..].to_vec() })
 }
