@@ -147,6 +147,7 @@ impl From<AcquireError> for CommandError {
     fn from(error: AcquireError) -> Self {
         match error {
             AcquireError::Listing(error) => error.into(),
+            AcquireError::Cache(error) => error.into(),
             error @ AcquireError::WrongPin { .. } => {
                 Self::new(ErrorKind::Refused, error).reason("wrong-pin")
             }

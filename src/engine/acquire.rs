@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::cache::Cache;
+use crate::cache::{Cache, CacheError};
 use crate::git::{GitError, GitTree, Limits, Mirror, Store, folder_of};
 use crate::listing::ListingError;
 use crate::pin::Pin;
@@ -101,6 +101,9 @@ pub enum AcquireError {
     /// The listing is missing or is not the pin's.
     #[error(transparent)]
     Listing(#[from] ListingError),
+    /// The cache cannot be used, and every source but it writes there.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
     /// No source had it.
     #[error("no source has {commit}:{}", told(tried))]
     Nowhere {
@@ -139,6 +142,7 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
         Err(e) => tried.push(Tried { source: cached, why: message(&e) }),
     }
 
+    cache.try_writing()?;
     // What a drift or a rebase fetched holds the commits of its history too.
     let mirror = Mirror::new(cache, &pin.upstream);
     let fetched = mirror.has(pin.commit).then(|| {

@@ -34,8 +34,17 @@ pub enum CacheError {
         "no cache folder: none of {CACHE_VARIABLE}, XDG_CACHE_HOME and HOME is set to a full path; set {CACHE_VARIABLE}"
     )]
     NoPlace,
+    /// It cannot be made or written.
+    #[error("the cache folder `{}` cannot be written; set {CACHE_VARIABLE} or XDG_CACHE_HOME to a folder of yours", path.display())]
+    Root {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// A part of it cannot be made or written.
-    #[error("{}: cannot be written; set {CACHE_VARIABLE} to a folder of yours", path.display())]
+    #[error("`{}` in the cache cannot be written; set {CACHE_VARIABLE} or XDG_CACHE_HOME to a folder of yours", path.display())]
     Write {
         /// The part.
         path: PathBuf,
@@ -44,7 +53,7 @@ pub enum CacheError {
         source: io::Error,
     },
     /// A lock cannot be taken.
-    #[error("{}: cannot be locked", path.display())]
+    #[error("`{}` in the cache cannot be locked; set {CACHE_VARIABLE} or XDG_CACHE_HOME to a folder of yours", path.display())]
     Lock {
         /// The file.
         path: PathBuf,
@@ -92,6 +101,16 @@ impl Cache {
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Makes the folder where it is not there yet, and tries that it takes files.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn try_writing(&self) -> Result<(), CacheError> {
+        std::fs::create_dir_all(&self.root)
+            .and_then(|()| tempfile::tempfile_in(&self.root).map(drop))
+            .map_err(|source| CacheError::Root { path: self.root.clone(), source })
     }
 
     /// A folder in the cache, made where it is not there yet.

@@ -121,13 +121,9 @@ impl Machine {
 #[must_use]
 pub fn examine_cache(cache: &Cache) -> Finding {
     let name = "cache folder";
-    let tried = cache.folder("").and_then(|folder| {
-        tempfile::tempfile_in(&folder)
-            .map_err(|source| crate::cache::CacheError::Write { path: folder, source })
-    });
     let root = cache.root().display().to_string();
-    match tried {
-        Ok(_) => {
+    match cache.try_writing() {
+        Ok(()) => {
             Finding { name, purpose: Purpose::Apply, found: Some(root), why: None, mend: None }
         }
         Err(e) => Finding {

@@ -14,6 +14,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("fetch/from a clone, then from the cache", git(), from_clone);
     suite.test_needing("fetch/damage in the cache is mended", git(), damage);
     suite.test_needing("fetch/no source is exit 4 and names them all", git(), nowhere);
+    suite.test_needing("fetch/a cache that cannot be written is named", git(), no_cache);
     suite.test_needing("fetch/a pin that contradicts its commit is refused", git(), wrong_pin);
     suite.test_needing("pin/shows and checks", git(), pin);
     suite.test_needing("pin/faults have their exit status and place", git(), pin_faults);
@@ -102,6 +103,24 @@ fn nowhere() {
     offline.assert_status(4);
     assert_eq!(offline.json()["error"]["kind"], "missing");
     assert!(offline.stderr().contains("the network is off limits"), "{}", offline.shown());
+}
+
+fn no_cache() {
+    let project = Project::new();
+    project.write("file", "");
+    let below = project.tool.path("file/below").display().to_string();
+    let variables = [("MLX_OVERLAY_CACHE", below.as_str())];
+    for args in
+        [&["fetch", "--from", "clone"][..], &["apply", "--from", "clone"], &["fetch", "--offline"]]
+    {
+        let run = project.tool.run_with(&variables, args);
+        run.assert_status(5);
+        let told = format!(
+            "error: the cache folder `{below}` cannot be written; set MLX_OVERLAY_CACHE or \
+             XDG_CACHE_HOME to a folder of yours\n  because: Not a directory"
+        );
+        assert!(run.stderr().starts_with(&told), "{}", run.shown());
+    }
 }
 
 fn wrong_pin() {
