@@ -6,9 +6,13 @@
 //! [`locate`] and [`apply`] are pure over them; what touches the world stands
 //! in modules of its own.
 
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
+
 #[cfg(feature = "fetch")]
 pub mod acquire;
 pub mod apply;
+#[cfg(test)]
+mod boundary;
 pub mod buildscript;
 pub mod cache;
 pub mod contract;
