@@ -14,6 +14,7 @@ pub mod render_drift;
 pub mod render_rebase;
 pub mod ui;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -42,23 +43,26 @@ struct Cli {
     command: Command,
 }
 
+/// Under what the help lists what every command takes.
+const EVERYWHERE: &str = "Options of every command";
+
 /// What every command takes.
 #[derive(Debug, clap::Args)]
 struct GlobalArgs {
     /// Run as if started in DIR
-    #[arg(short = 'C', value_name = "DIR", global = true)]
+    #[arg(short = 'C', value_name = "DIR", global = true, help_heading = EVERYWHERE)]
     directory: Option<PathBuf>,
     /// How to print the result (markdown and html: reports only)
-    #[arg(long, value_enum, default_value_t, global = true)]
+    #[arg(long, value_enum, default_value_t, global = true, help_heading = EVERYWHERE)]
     format: Format,
     /// When to colour: auto is on a terminal only, and never under NO_COLOR
-    #[arg(long, value_enum, default_value_t, global = true, value_name = "WHEN")]
+    #[arg(long, value_enum, default_value_t, global = true, help_heading = EVERYWHERE, value_name = "WHEN")]
     color: ColorWhen,
     /// Never touch the network
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERYWHERE)]
     offline: bool,
     /// Print no progress
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = EVERYWHERE)]
     quiet: bool,
 }
 
@@ -69,6 +73,12 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(usage) => {
             let failed = usage.use_stderr();
+            if failed && wants_json(std::env::args_os().skip(1)) {
+                let what = usage.render().to_string();
+                let error = CommandError::usage(what.trim_start_matches("error: ").to_owned());
+                let ui = Ui::new(Format::Json, ColorWhen::Never, true, true);
+                return ui.finish(Err(error));
+            }
             // Nothing can be done about a closed terminal.
             let _ = usage.print();
             return ExitCode::from(if failed { 2 } else { 0 });
@@ -84,4 +94,11 @@ pub fn main() -> ExitCode {
     }
     let result = commands::run(cli.command, &mut ui);
     ui.finish(result)
+}
+
+/// Whether a command line that cannot be read asks for JSON all the same.
+fn wants_json(words: impl Iterator<Item = OsString>) -> bool {
+    let words: Vec<_> = words.collect();
+    words.iter().any(|w| w == "--format=json")
+        || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
 }

@@ -115,4 +115,12 @@ fn usage_ends_with_2() {
     tool.run(["try", "nowhere", "nothing.patch"]).assert_status(2);
     tool.run(["no-such-command"]).assert_status(2);
     tool.run(["--help"]).assert_status(0);
+    for format in [&["--format", "json"][..], &["--format=json"]] {
+        let run = tool.run(["apply", "--no-such"].iter().chain(format));
+        run.assert_status(2);
+        let json = run.json();
+        assert_eq!((&json["schema"], &json["version"]), (&"mlx-overlay/error".into(), &1.into()));
+        assert_eq!(json["error"]["kind"], "usage");
+        assert!(run.stderr().contains("'--no-such'"), "{}", run.shown());
+    }
 }

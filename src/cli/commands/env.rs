@@ -22,7 +22,8 @@ use crate::cli::ui::{Format, Ui};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  eval \"$(overlay env)\" && cmake -B build -DFETCHCONTENT_SOURCE_DIR_MLX=\"$FETCHCONTENT_SOURCE_DIR_MLX\"
+  eval \"$(overlay env)\"
+  cmake -B build -D FETCHCONTENT_SOURCE_DIR_MLX=\"$FETCHCONTENT_SOURCE_DIR_MLX\"
   overlay env target/overlay/9a795735    a tree by its folder
   overlay env --format json              with every build of the tree")]
 pub struct Args {
