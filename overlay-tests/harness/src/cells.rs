@@ -57,8 +57,7 @@ pub struct Cell {
     pub seed: u64,
 }
 
-/// A cell's inputs, in the bytes a GPU buffer holds. Batch axes are laid out in
-/// reverse, so that strides matter.
+/// A cell's inputs, in the bytes a GPU buffer holds.
 #[derive(Clone, Debug)]
 pub struct Inputs {
     /// Packed weights, `[w matrices, N, K * bits / 8]`.
@@ -69,6 +68,25 @@ pub struct Inputs {
     pub biases: Vec<u8>,
     /// `[x matrices, M, K]`.
     pub x: Vec<u8>,
+}
+
+/// What has batch strides of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// The vectors.
+    X,
+    /// The packed weights and their scales.
+    W,
+    /// The biases.
+    Biases,
+}
+
+/// How the matrices of an operand lie.
+struct Layout {
+    /// By batch axis, in matrices.
+    strides: Vec<i64>,
+    /// Matrices there are.
+    matrices: u32,
 }
 
 /// Which vectors a dispatch computes.
@@ -106,41 +124,42 @@ impl Cell {
         self.batch.iter().map(|axis| axis.size).product()
     }
 
-    /// Strides of the batch axes in matrices, and the matrices there are.
-    fn layout(&self, shared: impl Fn(&BatchAxis) -> bool) -> (Vec<i64>, u32) {
-        let mut matrices = 1;
-        let strides = self.batch.iter().map(|axis| {
-            if shared(axis) {
-                return 0;
+    /// How each operand's matrices lie. Its first axis is the nearest to the
+    /// matrix, but for the biases, so that no two operands' strides are one's.
+    fn layout(&self, operand: Operand) -> Layout {
+        let mut layout = Layout { strides: vec![0; self.batch.len()], matrices: 1 };
+        let mut axes: Vec<usize> = (0..self.batch.len()).collect();
+        if operand == Operand::Biases {
+            axes.reverse();
+        }
+        for axis in axes {
+            let BatchAxis { size, x_shared, w_shared } = self.batch[axis];
+            if !(if operand == Operand::X { x_shared } else { w_shared }) {
+                layout.strides[axis] = i64::from(layout.matrices);
+                layout.matrices *= size;
             }
-            let stride = i64::from(matrices);
-            matrices *= axis.size;
-            stride
-        });
-        (strides.collect(), matrices)
+        }
+        layout
     }
 
-    /// Which x and which w matrix each batch reads.
+    /// Which matrix of an operand a batch reads.
     #[must_use]
-    pub fn matrices_of(&self, batch: u32) -> (usize, usize) {
-        let (x_strides, _) = self.layout(|axis| axis.x_shared);
-        let (w_strides, _) = self.layout(|axis| axis.w_shared);
-        let (mut left, mut x, mut w) = (batch, 0, 0);
-        for (i, axis) in self.batch.iter().enumerate().rev() {
-            let at = i64::from(left % axis.size);
+    pub fn matrix_of(&self, operand: Operand, batch: u32) -> usize {
+        let Layout { strides, .. } = self.layout(operand);
+        let (mut left, mut matrix) = (batch, 0);
+        for (axis, stride) in self.batch.iter().zip(strides).rev() {
+            matrix += i64::from(left % axis.size) * stride;
             left /= axis.size;
-            x += at * x_strides[i];
-            w += at * w_strides[i];
         }
-        (x as usize, w as usize)
+        matrix as usize
     }
 
     /// Draws the inputs.
     #[must_use]
     pub fn inputs(&self) -> Inputs {
         let mut random = Random(self.seed);
-        let (_, x_matrices) = self.layout(|axis| axis.x_shared);
-        let (_, w_matrices) = self.layout(|axis| axis.w_shared);
+        let x_matrices = self.layout(Operand::X).matrices;
+        let w_matrices = self.layout(Operand::W).matrices;
         let weights = w_matrices * self.n * self.k * self.bits / 8;
         let groups = w_matrices * self.n * self.k / self.group_size;
         let w = (0..weights).map(|_| random.next() as u8).collect();
@@ -234,24 +253,22 @@ impl Cell {
     /// in elements, those of w in words of 32 bits.
     fn bind_batch(&self, table: &mut Table, m: u32) {
         let axes: Vec<i32> = self.batch.iter().map(|axis| axis.size as i32).collect();
-        let (x_strides, _) = self.layout(|axis| axis.x_shared);
-        let (w_strides, _) = self.layout(|axis| axis.w_shared);
         let words = self.k * self.bits / 32;
         let groups = self.k / self.group_size;
         let shape = |rows: u32, columns: u32| [&axes[..], &[rows as i32, columns as i32]].concat();
-        let strides = |matrices: &[i64], rows: u32, columns: u32| -> Vec<i64> {
+        let strides = |operand, rows: u32, columns: u32| -> Vec<i64> {
             let size = i64::from(rows) * i64::from(columns);
-            let outer = matrices.iter().map(|stride| stride * size);
+            let outer = self.layout(operand).strides.into_iter().map(|stride| stride * size);
             outer.chain([i64::from(columns), 1]).collect()
         };
         table.ints(&[axes.len() as i32]);
         table.ints(&shape(m, self.k));
-        table.longs(&strides(&x_strides, m, self.k));
+        table.longs(&strides(Operand::X, m, self.k));
         table.ints(&[axes.len() as i32]);
         table.ints(&shape(self.n, words));
-        table.longs(&strides(&w_strides, self.n, words));
-        table.longs(&strides(&w_strides, self.n, groups));
-        table.longs(&strides(&w_strides, self.n, groups));
+        table.longs(&strides(Operand::W, self.n, words));
+        table.longs(&strides(Operand::W, self.n, groups));
+        table.longs(&strides(Operand::Biases, self.n, groups));
     }
 }
 
@@ -345,7 +362,17 @@ mod tests {
     fn batch_axes_lie_in_reverse() {
         let axis = |size, x_shared, w_shared| BatchAxis { size, x_shared, w_shared };
         let cell = cell(vec![axis(2, false, true), axis(3, false, false)]);
-        let of: Vec<_> = (0..6).map(|batch| cell.matrices_of(batch)).collect();
-        assert_eq!(of, [(0, 0), (2, 1), (4, 2), (1, 0), (3, 1), (5, 2)]);
+        let of = |operand| [0, 1, 2, 3, 4, 5].map(|batch| cell.matrix_of(operand, batch));
+        assert_eq!(of(Operand::X), [0, 2, 4, 1, 3, 5]);
+        assert_eq!(of(Operand::W), [0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn biases_lie_in_another_order_than_scales() {
+        let axis = |size| BatchAxis { size, x_shared: false, w_shared: false };
+        let cell = cell(vec![axis(2), axis(3)]);
+        let of = |operand| [0, 1, 2, 3, 4, 5].map(|batch| cell.matrix_of(operand, batch));
+        assert_eq!(of(Operand::W), [0, 2, 4, 1, 3, 5]);
+        assert_eq!(of(Operand::Biases), [0, 1, 2, 3, 4, 5]);
     }
 }

@@ -2,7 +2,7 @@
 //! bit, and both are near what float64 says.
 
 use crate::HarnessError;
-use crate::cells::{Cell, Draw, Inputs, Vectors};
+use crate::cells::{Cell, Draw, Inputs, Operand, Vectors};
 use crate::kernels::{Family, Number};
 use crate::runner::Runner;
 
@@ -146,18 +146,21 @@ fn beyond_bound(cell: &Cell, inputs: &Inputs, y: &[u8]) -> Option<String> {
     // Sums of a lane and of the lanes, and the few roundings of each term.
     let float_error = (k as f64 / 32.0 + 64.0) * unit;
     for batch in 0..cell.batches() as usize {
-        let (x_at, w_at) = cell.matrices_of(batch as u32);
+        let of = |operand| cell.matrix_of(operand, batch as u32);
+        let (x_at, w_at, b_at) = (of(Operand::X), of(Operand::W), of(Operand::Biases));
         for column in 0..n {
-            let row = w_at * n + column;
+            let (row, bias_row) = (w_at * n + column, b_at * n + column);
             let q = unpack(&inputs.w, row * k, k, cell.bits);
             for vector in 0..m {
                 let x = &x[(x_at * m + vector) * k..][..k];
                 let (mut sum, mut size, mut bias_size) = (0.0, 0.0, 0.0);
                 for (i, (x, q)) in x.iter().zip(&q).enumerate() {
-                    let group = row * groups + i / cell.group_size as usize;
-                    sum += x * (scales[group] * q + biases[group]);
-                    size += (x * scales[group] * q).abs() + (x * biases[group]).abs();
-                    bias_size += (x * biases[group]).abs();
+                    let group = i / cell.group_size as usize;
+                    let scale = scales[row * groups + group];
+                    let bias = biases[bias_row * groups + group];
+                    sum += x * (scale * q + bias);
+                    size += (x * scale * q).abs() + (x * bias).abs();
+                    bias_size += (x * bias).abs();
                 }
                 // load_vector sums up to 8 x in x's own type.
                 let bound = float_error * size

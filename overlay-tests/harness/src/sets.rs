@@ -93,8 +93,29 @@ pub fn parity_cells(set: Set) -> Vec<Cell> {
             }
         }
     }
+    cells.extend(long_cells(set));
     cells.extend(batched_cells(set));
     cells.extend(projection_cells(set));
+    cells
+}
+
+/// Many blocks of K, with the tile and the types that the quick set otherwise
+/// leaves to the projections.
+fn long_cells(set: Set) -> Vec<Cell> {
+    let numbers = match set {
+        Set::Quick => &[Number::Half, Number::Bfloat],
+        Set::Full => set.numbers(),
+    };
+    let mut cells = Vec::new();
+    for (bits, group_size) in pairs() {
+        let [fast, .., (_, tail), _, _] = shapes(bits, group_size);
+        let shapes = [(fast.0, 3 * fast.1), (13, 5 * tail)];
+        for (&number, (n, k)) in numbers.iter().flat_map(|n| shapes.map(|shape| (n, shape))) {
+            let (vectors, m, draw, seed) = (4, 7, Draw::Plain, SEEDS[1]);
+            let batch = Vec::new();
+            cells.push(Cell { number, bits, group_size, vectors, m, n, k, batch, draw, seed });
+        }
+    }
     cells
 }
 
@@ -106,9 +127,10 @@ fn pairs() -> impl Iterator<Item = (u32, u32)> {
 fn batched_cells(set: Set) -> Vec<Cell> {
     let axis = |size, x_shared, w_shared| BatchAxis { size, x_shared, w_shared };
     let batches = [
-        vec![axis(3, false, false)],
-        vec![axis(2, false, true), axis(2, false, false)],
-        vec![axis(2, true, false), axis(3, false, true)],
+        (vec![axis(3, false, false)], 0),
+        (vec![axis(2, false, false), axis(3, false, false)], 0),
+        (vec![axis(2, false, true), axis(2, false, false)], 3),
+        (vec![axis(2, true, false), axis(3, false, false)], 4),
     ];
     let all: Vec<(u32, u32)> = match set {
         Set::Quick => vec![(4, 64), (3, 32)],
@@ -118,7 +140,8 @@ fn batched_cells(set: Set) -> Vec<Cell> {
     for (bits, group_size) in all {
         let shapes = shapes(bits, group_size);
         for &number in set.numbers() {
-            for (batch, (n, k)) in batches.iter().zip([shapes[0], shapes[3], shapes[4]]) {
+            for (batch, shape) in &batches {
+                let (n, k) = shapes[*shape];
                 cells.push(Cell {
                     number,
                     bits,
