@@ -1,18 +1,10 @@
 // The laid tree's kernels, by the host names its own quantized.metal gives.
 //
-// A translation unit says which it wants in a `Wanted` filter, includes this
-// file, and calls the tree's own instantiate_* macros. See compile.rs.
+// A translation unit says which it wants in `overlay_wanted`, includes this
+// file, and calls the tree's own instantiate_* macros. See units.rs.
 #pragma once
 
-#include <string_view>
-#include <tuple>
-#include <type_traits>
-#include <utility>
-
-#include "registry.h"
-
-#include "mlx/backend/metal/kernels/utils.h"
-#include "mlx/backend/metal/kernels/steel/gemm/gemm.h"
+#include "prefix.h"
 
 namespace overlay {
 

@@ -99,6 +99,7 @@ struct Simdgroup {
   int live;
   int arrived;
   unsigned generation;
+  uint64_t serial = 0;
   const char* failure;
   void (*lane)(void*, int);
   void* context;
@@ -161,6 +162,7 @@ const char* run_simdgroup(void (*lane)(void*, int), void* context) {
   group.live = kLanes;
   group.arrived = 0;
   group.generation = 0;
+  group.serial++;
   group.failure = nullptr;
   group.lane = lane;
   group.context = context;
@@ -188,6 +190,10 @@ const char* run_simdgroup(void (*lane)(void*, int), void* context) {
 
 int current_lane() {
   return simdgroup().current;
+}
+
+uint64_t current_simdgroup() {
+  return simdgroup().serial;
 }
 
 void* slots() {

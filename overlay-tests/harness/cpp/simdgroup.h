@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace overlay {
 
@@ -14,6 +15,7 @@ const char* run_simdgroup(void (*lane)(void* context, int lane), void* context);
 
 // What follows is called from within a lane.
 int current_lane();
+uint64_t current_simdgroup(); // of this thread's runs, from 1
 void* slots(); // one slot of kSlotBytes a lane
 bool arrive(); // true for the last lane of the 32
 void release(); // by the last lane: lets the others go on

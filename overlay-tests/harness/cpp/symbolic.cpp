@@ -12,7 +12,6 @@
 #include <iostream>
 #include <sstream>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "kernel_run.h"
@@ -35,8 +34,12 @@ struct Expression {
   }
 };
 
-struct Hash {
-  size_t operator()(const Expression& e) const {
+// Equal expressions are one node: an open-addressing index over the nodes.
+struct Table {
+  std::vector<Expression> nodes;
+  std::vector<Node> slots; // a power of two of them; 0 where free
+
+  static size_t hash(const Expression& e) {
     uint64_t h = (uint64_t(e.op) << 8) | uint64_t(e.kind);
     for (uint64_t part : {e.a, e.b, e.c}) {
       h = (h ^ part) * 0x9e3779b97f4a7c15;
@@ -44,21 +47,39 @@ struct Hash {
     }
     return h;
   }
-};
 
-struct Table {
-  std::vector<Expression> nodes;
-  std::unordered_map<Expression, Node, Hash> ids;
+  Node& slot(const Expression& e) {
+    size_t at = hash(e) & (slots.size() - 1);
+    while (slots[at] && !(nodes[slots[at]] == e)) {
+      at = (at + 1) & (slots.size() - 1);
+    }
+    return slots[at];
+  }
+
+  void clear() {
+    nodes.assign(1, Expression{Op::zero, Kind::none, 0, 0, 0});
+    slots.assign(1 << 16, 0);
+  }
+
+  Node add(const Expression& e) {
+    if (Node known = slot(e)) {
+      return known;
+    }
+    if (nodes.size() * 2 > slots.size()) {
+      slots.assign(slots.size() * 2, 0);
+      for (Node node = 1; node < nodes.size(); node++) {
+        slot(nodes[node]) = node;
+      }
+    }
+    slot(e) = Node(nodes.size());
+    nodes.push_back(e);
+    return Node(nodes.size() - 1);
+  }
 };
 
 Table& table() {
   static Table table;
   return table;
-}
-
-void reset() {
-  table().nodes.assign(1, Expression{Op::zero, Kind::none, 0, 0, 0});
-  table().ids.clear();
 }
 
 } // namespace
@@ -72,11 +93,7 @@ Node intern(Op op, Kind kind, Node a, Node b, Node c) {
   if (!leaf && (a >= known || b >= known || c >= known)) {
     fail("the kernel reads a local variable that has no value");
   }
-  auto [at, fresh] = t.ids.try_emplace(Expression{op, kind, a, b, c}, Node(known));
-  if (fresh) {
-    t.nodes.push_back(at->first);
-  }
-  return at->second;
+  return t.add(Expression{op, kind, a, b, c});
 }
 
 Node literal(Kind kind, double value) {
@@ -169,9 +186,11 @@ std::string difference(Node got, Node expected) {
 struct Traffic {
   uint64_t loads[kRoles] = {};
   uint64_t bytes[kRoles] = {};
+  uint64_t distinct[kRoles] = {}; // bytes, an address once a simdgroup
 };
 
 Traffic* counting = nullptr;
+std::vector<uint64_t> last_reader; // of each node of device memory
 
 struct Range {
   const char* begin;
@@ -207,6 +226,7 @@ struct Memory {
       at += (sizes[role] * sizeof(Node) + 63) / 64 * 64;
     }
     device_end = at;
+    last_reader.assign((device_end - device_begin) / sizeof(Node), 0);
   }
 
   bool stored_past_y() const {
@@ -241,18 +261,18 @@ struct Cell {
 };
 
 void print(const char* name, const Traffic& t) {
-  std::printf(
-      ",\"%s\":{\"w\":[%lu,%lu],\"scales\":[%lu,%lu],\"biases\":[%lu,%lu],"
-      "\"x\":[%lu,%lu]}",
-      name,
-      (unsigned long)t.loads[kWeights],
-      (unsigned long)t.bytes[kWeights],
-      (unsigned long)t.loads[kScales],
-      (unsigned long)t.bytes[kScales],
-      (unsigned long)t.loads[kBiases],
-      (unsigned long)t.bytes[kBiases],
-      (unsigned long)t.loads[kX],
-      (unsigned long)t.bytes[kX]);
+  static const char* roles[] = {"w", "scales", "biases", "x"};
+  std::printf(",\"%s\":{", name);
+  for (int role = 0; role < kY; role++) {
+    std::printf(
+        "%s\"%s\":{\"loads\":%lu,\"bytes\":%lu,\"distinct\":%lu}",
+        role ? "," : "",
+        roles[role],
+        (unsigned long)t.loads[role],
+        (unsigned long)t.bytes[role],
+        (unsigned long)t.distinct[role]);
+  }
+  std::printf("}");
 }
 
 // Runs one kernel over M vectors from x on; y goes to out.
@@ -283,7 +303,7 @@ std::string run(
 }
 
 void judge(const Cell& cell) {
-  reset();
+  table().clear();
   const size_t sizes[kRoles] = {
       size_t(cell.n) * cell.k * cell.bits / 8,
       size_t(cell.n) * cell.k / cell.group_size,
@@ -332,9 +352,19 @@ void judge(const Cell& cell) {
 void count_load(const void* address, size_t bytes) {
   auto at = static_cast<const char*>(address);
   for (int role = 0; counting && role < kRoles; role++) {
-    if (at >= ranges[role].begin && at < ranges[role].end) {
-      counting->loads[role]++;
-      counting->bytes[role] += bytes;
+    if (at < ranges[role].begin || at >= ranges[role].end) {
+      continue;
+    }
+    counting->loads[role]++;
+    counting->bytes[role] += bytes;
+    // A weight's byte is a node, and so is a whole value of the others.
+    const size_t nodes = role == kWeights ? bytes : 1;
+    uint64_t* last = &last_reader[(at - device_begin) / sizeof(Node)];
+    for (size_t i = 0; i < nodes; i++) {
+      if (last[i] != current_simdgroup()) {
+        last[i] = current_simdgroup();
+        counting->distinct[role] += bytes / nodes;
+      }
     }
   }
 }

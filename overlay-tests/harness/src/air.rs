@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::HarnessError;
 use crate::metallib;
 use crate::toolchain::{LlvmTools, run_tool};
-use crate::workshop::{Mode, Unit, Workshop, digest};
+use crate::workshop::{Content, Mode, Unit, Workshop, digest};
 
 /// Lowers kernels of the released wheel by host name, and gives the objects of
 /// a program or a library that has them.
@@ -30,7 +30,12 @@ pub fn objects(shop: &Workshop, host_names: &[String]) -> Result<Vec<PathBuf>, H
     }
     let mut objects: Vec<PathBuf> = lowered.into_iter().map(|(object, _)| object).collect();
     for text in [text, "#include \"oracle.cpp\"\n".to_string()] {
-        objects.push(shop.compile(&Unit { text, flags: Vec::new(), mode: Mode::Apple })?);
+        objects.push(shop.compile(&Unit {
+            content: Content::Support,
+            text,
+            flags: Vec::new(),
+            mode: Mode::Apple,
+        })?);
     }
     Ok(objects)
 }

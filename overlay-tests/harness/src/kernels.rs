@@ -94,6 +94,12 @@ impl Family {
         }
     }
 
+    /// Rows of the weights a threadgroup of two simdgroups serves.
+    #[must_use]
+    pub fn rows(self) -> u32 {
+        if matches!(self, Self::Streamed(_)) { 4 } else { 8 }
+    }
+
     /// Whether a threadgroup serves a tile of vectors; such a kernel takes M as
     /// buffer 7.
     #[must_use]
@@ -184,8 +190,7 @@ impl Kernel {
     /// matrices, as `quantized.cpp` dispatches it.
     #[must_use]
     pub fn grid(&self, m: u32, n: u32, batches: u32) -> [u32; 3] {
-        let rows = if matches!(self.family, Family::Streamed(_)) { 4 } else { 8 };
-        [m.div_ceil(self.vectors), n.div_ceil(rows), batches]
+        [m.div_ceil(self.vectors), n.div_ceil(self.family.rows()), batches]
     }
 }
 

@@ -24,6 +24,7 @@ pub mod runner;
 pub mod sets;
 pub mod symbolic;
 pub mod toolchain;
+pub mod traffic;
 pub mod units;
 pub mod workshop;
 

@@ -4,20 +4,24 @@
 //! in it exactly once; when the kernels change so that it no longer does, the
 //! run fails and the list is brought up to date.
 
+use std::collections::BTreeSet;
+
 use crate::HarnessError;
 use crate::cells::{Cell, Draw};
-use crate::kernels::{Family, Number};
+use crate::kernels::{Family, Number, Order};
 use crate::parity::parity;
 use crate::report::Mutant;
 use crate::runner::Runner;
 use crate::sets::{parity_kernels, shapes};
 use crate::symbolic;
+use crate::traffic::traffic;
 use crate::units::{address_space_units, units};
 use crate::workshop::{LinkKind, Mode, Workshop, in_parallel};
 
 const FILE: &str = "mlx/backend/metal/kernels/quantized.h";
 const FAST: &str = "qmv_fast_streamed_impl";
 const GENERIC: &str = "qmv_streamed_rows";
+const GENERIC_ENTRY: &str = "qmv_streamed_impl";
 
 /// One replacement: in this function, this text by that.
 type Edit = (&'static str, &'static str, &'static str);
@@ -34,6 +38,10 @@ struct Mutation {
 const ACCUMULATE: &str = "result[v][row] += qdot_reg<U, values_per_thread, bits>(";
 const RETURN: &str = "return scale * accum + sum * bias;";
 const CLAMP: &str = "min(vec0 + v, M - 1)";
+const RELOAD: &str = "load_fours<T, values_per_thread>(xv[v], x_reg); \
+     for (int row = 0; row < 2; row++) for (int i = 0; i < reads_per_thread; i++) \
+     if (out_row + row < out_vec_size) \
+     w_thread[row][i] = ((const device W_T*)(ws + row * in_vec_size_w))[i];";
 const LOAD_4: &str = "else if (bits == 4) {
     for (int i = 0; i < values_per_thread; i += 4) {
       sum += x[i] + x[i + 1] + x[i + 2] + x[i + 3];";
@@ -203,7 +211,7 @@ const MUTATIONS: &[Mutation] = &[
         meaning: "trap: the rows of a matrix smaller than a tile are not counted",
         bits: 4,
         edits: &[(
-            "qmv_streamed_impl",
+            GENERIC_ENTRY,
             "min(results_per_simdgroup, out_vec_size - out_row)",
             "results_per_simdgroup",
         )],
@@ -250,6 +258,28 @@ const MUTATIONS: &[Mutation] = &[
         )],
     },
     Mutation {
+        name: "weights-reloaded",
+        meaning: "traffic: the weights are read again for each vector (fast)",
+        bits: 4,
+        edits: &[(FAST, "load_fours<T, values_per_thread>(xv[v], x_reg);", RELOAD)],
+    },
+    Mutation {
+        name: "weights-reloaded-generic",
+        meaning: "traffic: the weights are read again for each vector (generic)",
+        bits: 4,
+        edits: &[(GENERIC, "load_fours<T, values_per_thread>(xv[v], x_reg);", RELOAD)],
+    },
+    Mutation {
+        name: "x-reloaded",
+        meaning: "traffic: x is read again from device memory, not from registers",
+        bits: 4,
+        edits: &[(
+            FAST,
+            "load_vector_reg<T, U, values_per_thread, bits>(x_reg, x_thread);",
+            "load_vector<T, U, values_per_thread, bits>(xv[v], x_thread);",
+        )],
+    },
+    Mutation {
         name: "wrong-address-space",
         meaning: "trap: weights in registers passed where device memory belongs",
         bits: 4,
@@ -264,27 +294,40 @@ const MUTATIONS: &[Mutation] = &[
 /// in the mutants' cells, or a tool fails in another way than on the mutant.
 pub fn run(shop: &Workshop, progress: &(dyn Fn(&str) + Sync)) -> Result<Vec<Mutant>, HarnessError> {
     let text = shop.read(FILE)?;
-    for bits in [3, 4, 8] {
-        let caught = caught_by(shop, bits)?;
-        if !caught.is_empty() {
-            let said = format!("at {bits} bits the unmutated text fails: {}", caught.join(", "));
-            return Err(HarnessError::Tool { what: "the mutants' baseline".into(), said });
+    let trials: BTreeSet<_> = MUTATIONS.iter().map(|m| (m.bits, m.order())).collect();
+    let trials: Vec<_> = trials.into_iter().collect();
+    in_parallel(&trials, |&(bits, order)| {
+        let caught = caught_by(shop, bits, order)?;
+        if caught.is_empty() {
+            return Ok(());
         }
-    }
+        let said = format!("{bits} bits, {order:?}: the unmutated text fails: {caught:?}");
+        Err(HarnessError::Tool { what: "the mutants' baseline".into(), said })
+    })?;
     in_parallel(MUTATIONS, |mutation| {
         progress(mutation.name);
-        let mutated = mutate(&text, mutation)?;
-        let caught_by = caught_by(&shop.with_file(FILE, &mutated)?, mutation.bits)?;
+        let mutated = shop.with_file(FILE, &mutate(&text, mutation)?)?;
+        let caught_by = caught_by(&mutated, mutation.bits, mutation.order())?;
         Ok(Mutant { name: mutation.name, meaning: mutation.meaning, caught_by })
     })
 }
 
-/// The proofs that fail on a workshop's text, at one width: three types of
-/// shape, a part tile, and a probe so that no store hides anything.
-fn caught_by(shop: &Workshop, bits: u32) -> Result<Vec<&'static str>, HarnessError> {
-    let shapes = shapes(bits, 64);
-    let cells = |number| {
-        let cell = move |(n, k)| Cell {
+impl Mutation {
+    /// The twin it is tried on: the one it edits, or the fast one where both
+    /// call what it edits.
+    fn order(&self) -> Order {
+        let generic = |(function, ..): &Edit| [GENERIC, GENERIC_ENTRY].contains(function);
+        if self.edits.iter().any(generic) { Order::Generic } else { Order::Fast }
+    }
+}
+
+/// The proofs that fail on a workshop's text, for one twin at one width: each
+/// of its shapes, a part tile, and a probe so that no store hides anything.
+fn caught_by(shop: &Workshop, bits: u32, order: Order) -> Result<Vec<&'static str>, HarnessError> {
+    let shapes = shapes(bits, 64).into_iter().filter(|(n, k)| Order::of(bits, *n, *k) == order);
+    let shapes: Vec<_> = shapes.collect();
+    let cells = |number| -> Vec<Cell> {
+        let cell = |&(n, k)| Cell {
             number,
             bits,
             group_size: 64,
@@ -296,15 +339,13 @@ fn caught_by(shop: &Workshop, bits: u32) -> Result<Vec<&'static str>, HarnessErr
             draw: Draw::Plain,
             seed: 7,
         };
-        [0, 1, 3, 4, 5].map(|i| cell(shapes[i])).to_vec()
+        shapes.iter().map(cell).collect()
     };
     let mut caught = Vec::new();
     if numeric_fails(shop, &cells(Number::Probe))? {
         caught.push("numeric");
     }
-    if symbolic_fails(shop, &cells(Number::Half))? {
-        caught.push("symbolic");
-    }
+    caught.extend(symbolic_fails(shop, &cells(Number::Half))?);
     let units = address_space_units(parity_kernels(&cells(Number::Half)));
     if compile_fails(in_parallel(&units, |unit| shop.check(unit)))?.is_none() {
         caught.push("address spaces");
@@ -326,11 +367,18 @@ fn numeric_fails(shop: &Workshop, cells: &[Cell]) -> Result<bool, HarnessError> 
     Ok(false)
 }
 
-fn symbolic_fails(shop: &Workshop, cells: &[Cell]) -> Result<bool, HarnessError> {
-    let Some(program) = compile_fails(symbolic::program(shop, cells))? else { return Ok(true) };
+/// Symbolic parity and traffic, of one run; which of them fails.
+fn symbolic_fails(shop: &Workshop, cells: &[Cell]) -> Result<Option<&'static str>, HarnessError> {
+    let program = compile_fails(symbolic::program(shop, cells))?;
+    let Some(program) = program else { return Ok(Some("symbolic")) };
     // A program that ends early has met something no expression has.
     let judged = compile_fails(symbolic::judge(&program, cells, |c| Family::Streamed(c.order())))?;
-    Ok(judged.is_none_or(|cells| cells.iter().any(|cell| !cell.holds())))
+    let Some(judged) = judged else { return Ok(Some("symbolic")) };
+    if judged.iter().any(|cell| !cell.holds()) {
+        return Ok(Some("symbolic"));
+    }
+    let reads_wrong = |(cell, judged)| traffic(cell, judged).fault.is_some();
+    Ok(cells.iter().zip(&judged).any(reads_wrong).then_some("traffic"))
 }
 
 /// A tool that fails on a mutant has caught it: `None`.

@@ -31,13 +31,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether every proof holds, every mutant was caught, and the streamed
-    /// kernels read each weight once a tile.
+    /// Whether every proof holds and every mutant was caught.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.proofs.iter().all(Proof::holds)
             && self.mutants.iter().all(|mutant| !mutant.caught_by.is_empty())
-            && self.traffic.iter().all(|traffic| traffic.holds)
     }
 }
 
@@ -93,47 +91,46 @@ pub struct Mutant {
     pub caught_by: Vec<&'static str>,
 }
 
-/// Device loads of one shape, M vectors.
+/// Device loads of one shape.
 #[derive(Clone, Debug, Serialize)]
 pub struct Traffic {
     /// The shape.
     pub cell: String,
-    /// Vectors.
-    pub m: u32,
-    /// Values of an output.
-    pub n: u32,
-    /// Tiles the streamed kernel makes of them.
-    pub tiles: u32,
-    /// Bytes of the packed weights.
-    pub weight_bytes: u64,
+    /// Values computed, M × N.
+    pub outputs: u64,
+    /// Vectors a tile of the streamed kernel.
+    pub tile: u32,
     /// The streamed kernel's.
     pub streamed: Loads,
     /// `qmv`'s, one call a vector.
     pub narrow: Loads,
-    /// Whether the streamed kernel reads each weight once a tile.
-    pub holds: bool,
+    /// What is not as the order and the tile call for; nothing where all is.
+    pub fault: Option<String>,
 }
 
-/// Loads from device memory as the source writes them; a compiler may merge
-/// some. Each is a count and its bytes.
+/// Loads from device memory, by buffer.
 #[derive(Clone, Copy, Debug, serde::Deserialize, Serialize)]
 pub struct Loads {
     /// Packed weights.
-    pub w: (u64, u64),
+    pub w: Load,
     /// Scales.
-    pub scales: (u64, u64),
+    pub scales: Load,
     /// Biases.
-    pub biases: (u64, u64),
+    pub biases: Load,
     /// Activations.
-    pub x: (u64, u64),
+    pub x: Load,
 }
 
-impl Loads {
-    /// All bytes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.w.1 + self.scales.1 + self.biases.1 + self.x.1
-    }
+/// Loads of one buffer.
+#[derive(Clone, Copy, Debug, serde::Deserialize, Serialize)]
+pub struct Load {
+    /// Loads as the source writes them; a compiler may merge some.
+    pub loads: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes with each address counted once a simdgroup: what is left when a
+    /// compiler merges all it can.
+    pub distinct: u64,
 }
 
 /// Something a run left out.

@@ -12,7 +12,7 @@ use crate::kernels::{Family, Number};
 use crate::report::Loads;
 use crate::sets::parity_kernels;
 use crate::toolchain::tail;
-use crate::units::{SYM_FLOAT, SYM_HALF, symbolic_units};
+use crate::units::{type_name, units};
 use crate::workshop::{LinkKind, Mode, Workshop, in_parallel};
 
 /// What the symbolic program says of a cell.
@@ -45,7 +45,7 @@ impl Judgement {
 /// # Errors
 /// clang refuses the text.
 pub fn program(shop: &Workshop, cells: &[Cell]) -> Result<PathBuf, HarnessError> {
-    let units = symbolic_units(parity_kernels(cells));
+    let units = units(parity_kernels(cells), Mode::Symbolic);
     let mut objects = in_parallel(&units, |unit| shop.compile(unit))?;
     objects.extend(shop.runtime(Mode::Symbolic, &["symbolic.cpp"])?);
     shop.link(&objects, Mode::Symbolic, LinkKind::Program)
@@ -87,10 +87,8 @@ pub fn judge(
 
 /// A cell as the program reads it.
 fn line(cell: &Cell, tiled: Family) -> String {
-    let (kind, number) = match cell.number {
-        Number::Half => ("half", SYM_HALF),
-        _ => ("single", SYM_FLOAT),
-    };
+    let number = type_name(cell.number, Mode::Symbolic);
+    let kind = if cell.number == Number::Half { "half" } else { "single" };
     let kernel = |family, m| {
         let kernel = cell.kernel(family);
         let [x, y, z] = kernel.grid(m, cell.n, 1);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kernels::{Kernel, Number};
-use crate::workshop::{Mode, Unit};
+use crate::workshop::{Content, Mode, Unit};
 
 /// The kernels of one width and one type, compiled together: the text is read
 /// once for all of them.
@@ -21,11 +21,6 @@ impl Selection {
     }
 }
 
-/// The symbolic types' names, of float and half.
-pub const SYM_FLOAT: &str = "sym_float";
-/// See [`SYM_FLOAT`].
-pub const SYM_HALF: &str = "sym_half";
-
 /// Units that hold at least the kernels given, one for each width and type.
 #[must_use]
 pub fn units(kernels: impl IntoIterator<Item = Kernel>, mode: Mode) -> Vec<Unit> {
@@ -33,29 +28,23 @@ pub fn units(kernels: impl IntoIterator<Item = Kernel>, mode: Mode) -> Vec<Unit>
     for kernel in kernels {
         selections.entry((kernel.bits, kernel.number)).or_default().add(&kernel);
     }
-    selections
-        .iter()
-        .map(|((bits, number), selection)| Unit {
-            text: text(&[number.metal()], *bits, selection),
-            flags: Vec::new(),
-            mode,
-        })
-        .collect()
-}
-
-/// Units of the symbolic program, one a width, with both symbolic types.
-#[must_use]
-pub fn symbolic_units(kernels: impl IntoIterator<Item = Kernel>) -> Vec<Unit> {
-    let mut selections: BTreeMap<u32, Selection> = BTreeMap::new();
-    for kernel in kernels {
-        selections.entry(kernel.bits).or_default().add(&kernel);
-    }
-    let unit = |(bits, selection): (&u32, &Selection)| Unit {
-        text: text(&[SYM_FLOAT, SYM_HALF], *bits, selection),
+    let unit = |((bits, number), selection): (&(u32, Number), &Selection)| Unit {
+        content: Content::Kernels,
+        text: text(type_name(*number, mode), *bits, selection),
         flags: Vec::new(),
-        mode: Mode::Symbolic,
+        mode,
     };
     selections.iter().map(unit).collect()
+}
+
+/// The name of a type in a mode: the symbolic ones stand for float and half.
+#[must_use]
+pub fn type_name(number: Number, mode: Mode) -> &'static str {
+    match (mode, number) {
+        (Mode::Symbolic, Number::Half) => "sym_half",
+        (Mode::Symbolic, _) => "sym_float",
+        _ => number.metal(),
+    }
 }
 
 /// Kernels of one width and type with `device` and `constant` as clang address
@@ -69,7 +58,7 @@ pub fn address_space_units(kernels: impl IntoIterator<Item = Kernel>) -> Vec<Uni
     units
 }
 
-fn text(types: &[&str], bits: u32, selection: &Selection) -> String {
+fn text(number: &str, bits: u32, selection: &Selection) -> String {
     let wanted = selection.kernels.iter().map(|(template, tile, batched)| {
         let tile = if *tile == 1 { String::new() } else { format!("_nv_{tile}_") };
         format!(
@@ -79,12 +68,10 @@ fn text(types: &[&str], bits: u32, selection: &Selection) -> String {
         )
     });
     let wanted: String = wanted.collect();
-    let calls = types.iter().flat_map(|number| {
-        selection
-            .group_sizes
-            .iter()
-            .map(move |group| format!("instantiate_quantized_funcs({number}, {group}, {bits})\n"))
-    });
+    let calls = selection
+        .group_sizes
+        .iter()
+        .map(|group| format!("instantiate_quantized_funcs({number}, {group}, {bits})\n"));
     let calls: String = calls.collect();
     format!(
         "#include <string_view>\n\

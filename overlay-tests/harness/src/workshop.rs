@@ -6,11 +6,12 @@
 //! <cache>/harness/bin/<key>       by the keys of their objects
 //! ```
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Mutex;
+use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use sha2::{Digest, Sha256};
 
@@ -25,6 +26,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("numbers.h", include_str!("../cpp/numbers.h")),
     ("oracle.cpp", include_str!("../cpp/oracle.cpp")),
     ("oracle.h", include_str!("../cpp/oracle.h")),
+    ("prefix.h", include_str!("../cpp/prefix.h")),
     ("registry.h", include_str!("../cpp/registry.h")),
     ("serve.cpp", include_str!("../cpp/serve.cpp")),
     ("simdgroup.cpp", include_str!("../cpp/simdgroup.cpp")),
@@ -93,9 +95,20 @@ impl Mode {
     }
 }
 
+/// What a unit holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Kernels of the tree: starts from `prefix.h`, compiled ahead.
+    Kernels,
+    /// The harness's own code.
+    Support,
+}
+
 /// One translation unit.
 #[derive(Clone, Debug)]
 pub struct Unit {
+    /// What it holds.
+    pub content: Content,
     /// The text; a file name of [`SOURCES`] is `#include "name"`.
     pub text: String,
     /// Flags beyond those of the mode.
@@ -114,8 +127,10 @@ pub struct Workshop {
     trees: Vec<PathBuf>,
     /// Digest of the compiler, the C++ side and the trees' headers.
     base: String,
-    scratch: tempfile::TempDir,
-    serial: AtomicUsize,
+    scratch: Arc<tempfile::TempDir>,
+    serial: Arc<AtomicUsize>,
+    /// `prefix.h` compiled ahead, by the flags it was compiled with.
+    prefixes: Arc<Mutex<BTreeMap<Vec<String>, PathBuf>>>,
 }
 
 impl Workshop {
@@ -137,8 +152,16 @@ impl Workshop {
         let cpp = write_sources(&store)?;
         let tree = tree.canonicalize().map_err(HarnessError::io(tree))?;
         let base = base_digest(&toolchain, &[&tree])?;
-        let serial = AtomicUsize::new(0);
-        Ok(Self { toolchain, cpp, store, trees: vec![tree], base, scratch, serial })
+        Ok(Self {
+            toolchain,
+            cpp,
+            store,
+            trees: vec![tree],
+            base,
+            scratch: Arc::new(scratch),
+            serial: Arc::default(),
+            prefixes: Arc::default(),
+        })
     }
 
     /// The same with one file of the tree replaced: where mutants live.
@@ -146,13 +169,13 @@ impl Workshop {
     /// # Errors
     /// The file cannot be written.
     pub fn with_file(&self, path: &str, text: &str) -> Result<Self, HarnessError> {
-        let scratch = tempfile::tempdir_in(&self.store).map_err(HarnessError::io(&self.store))?;
-        let file = scratch.path().join(path);
+        let tree = self.fresh("tree");
+        let file = tree.join(path);
         if let Some(parent) = file.parent() {
             fs::create_dir_all(parent).map_err(HarnessError::io(parent))?;
         }
         fs::write(&file, text).map_err(HarnessError::io(&file))?;
-        let mut trees = vec![scratch.path().to_path_buf()];
+        let mut trees = vec![tree];
         trees.extend(self.trees.iter().cloned());
         let base =
             base_digest(&self.toolchain, &trees.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
@@ -162,8 +185,9 @@ impl Workshop {
             store: self.store.clone(),
             trees,
             base,
-            scratch,
-            serial: AtomicUsize::new(0),
+            scratch: Arc::clone(&self.scratch),
+            serial: Arc::clone(&self.serial),
+            prefixes: Arc::clone(&self.prefixes),
         })
     }
 
@@ -200,31 +224,61 @@ impl Workshop {
     /// # Errors
     /// clang refuses the unit: its message stands in the error.
     pub fn compile(&self, unit: &Unit) -> Result<PathBuf, HarnessError> {
-        let flags = self.flags(unit);
-        let key = digest(&[&self.base, &flags.join(" "), &unit.text]);
-        let object = self.store.join("obj").join(format!("{key}.o"));
-        if object.is_file() {
-            return Ok(object);
-        }
-        let (text, built) = (self.fresh("cpp"), self.fresh("o"));
-        fs::write(&text, &unit.text).map_err(HarnessError::io(&text))?;
-        let mut clang = self.clang(&flags);
-        clang.arg("-c").arg(&text).arg("-o").arg(&built);
-        run_tool(&mut clang, "compiling the kernels")?;
-        fs::rename(&built, &object).map_err(HarnessError::io(&object))?;
-        Ok(object)
+        self.kept(unit, "o", |clang, built| {
+            run_tool(clang.arg("-c").arg("-o").arg(built), "compiling the kernels")
+        })
     }
 
-    /// Type-checks a unit and keeps nothing. `Err` carries clang's message.
+    /// Type-checks a unit, or finds that it was found well typed. `Err` carries
+    /// clang's message.
     ///
     /// # Errors
     /// clang refuses the unit.
     pub fn check(&self, unit: &Unit) -> Result<(), HarnessError> {
-        let text = self.fresh("cpp");
+        let checked = self.kept(unit, "checked", |clang, built| {
+            fs::write(built, []).map_err(HarnessError::io(built))?;
+            run_tool(clang.arg("-fsyntax-only"), "type-checking the kernels")
+        });
+        checked.map(drop)
+    }
+
+    /// What `make` makes of a unit, kept by content.
+    fn kept(
+        &self,
+        unit: &Unit,
+        extension: &str,
+        make: impl FnOnce(&mut Command, &Path) -> Result<Output, HarnessError>,
+    ) -> Result<PathBuf, HarnessError> {
+        let flags = self.flags(unit);
+        let key = digest(&[&self.base, &flags.join(" "), &unit.text]);
+        let kept = self.store.join("obj").join(format!("{key}.{extension}"));
+        if kept.is_file() {
+            return Ok(kept);
+        }
+        let (text, built) = (self.fresh("cpp"), self.fresh(extension));
         fs::write(&text, &unit.text).map_err(HarnessError::io(&text))?;
-        let mut clang = self.clang(&self.flags(unit));
-        clang.arg("-fsyntax-only").arg(&text);
-        run_tool(&mut clang, "type-checking the kernels").map(drop)
+        let mut clang = self.clang(&flags);
+        if unit.content == Content::Kernels {
+            clang.arg("-include-pch").arg(self.prefix(&flags)?);
+        }
+        make(clang.arg(&text), &built)?;
+        fs::rename(&built, &kept).map_err(HarnessError::io(&kept))?;
+        Ok(kept)
+    }
+
+    /// `prefix.h` compiled ahead with these flags, once a run.
+    fn prefix(&self, flags: &[String]) -> Result<PathBuf, HarnessError> {
+        let mut prefixes = self.prefixes.lock().expect("no worker panics with the lock");
+        if let Some(ready) = prefixes.get(flags) {
+            return Ok(ready.clone());
+        }
+        let (text, built) = (self.fresh("h"), self.fresh("pch"));
+        fs::write(&text, "#include \"prefix.h\"\n").map_err(HarnessError::io(&text))?;
+        let mut clang = self.clang(flags);
+        clang.args(["-x", "c++-header"]).arg(&text).arg("-o").arg(&built);
+        run_tool(&mut clang, "compiling the host Metal")?;
+        prefixes.insert(flags.to_vec(), built.clone());
+        Ok(built)
     }
 
     /// Links objects, or finds what they were linked to.
@@ -263,7 +317,7 @@ impl Workshop {
                 let text = format!("#include \"{file}\"\n");
                 // No kernel is in them: only their speed depends on this.
                 let flags = if mode == Mode::Symbolic { vec!["-O2"] } else { Vec::new() };
-                self.compile(&Unit { text, flags, mode })
+                self.compile(&Unit { content: Content::Support, text, flags, mode })
             })
             .collect()
     }

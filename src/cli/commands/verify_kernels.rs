@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use mlx_overlay_engine::cache::Cache;
-use mlx_overlay_harness::report::{Proof, Report, Traffic};
+use mlx_overlay_harness::report::{Load, Loads, Proof, Report, Traffic};
 use mlx_overlay_harness::{HarnessError, Options, Set, Step};
 
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
@@ -100,32 +100,28 @@ fn print_proof(proof: &Proof, ui: &mut Ui) {
 
 /// The worst shape of each tile; JSON has all of them.
 fn print_traffic(traffic: &[Traffic], ui: &mut Ui) {
-    ui.line(paint(BOLD, "device loads in the source, bytes an output (streamed / qmv)"));
-    let mut tiles: Vec<u32> = traffic.iter().map(|one| one.m.div_ceil(one.tiles)).collect();
+    let read = |loads: &Loads| loads.w.distinct + loads.groups().distinct + loads.x.distinct;
+    ui.line(paint(BOLD, "device memory read for one output (streamed / qmv)"));
+    let mut tiles: Vec<u32> = traffic.iter().map(|one| one.tile).collect();
     tiles.sort_unstable();
     tiles.dedup();
     for tile in tiles {
-        let of = traffic.iter().filter(|one| one.m.div_ceil(one.tiles) == tile);
-        let Some(worst) = of.max_by_key(|one| one.streamed.bytes()) else { continue };
-        let outputs = f64::from(worst.m * worst.n);
-        let part = |bytes: u64| bytes as f64 / outputs;
-        let (new, old) = (&worst.streamed, &worst.narrow);
+        let of = traffic.iter().filter(|one| one.tile == tile);
+        let Some(worst) = of.max_by_key(|one| read(&one.streamed) / one.outputs) else { continue };
         ui.line(format!("  {}", worst.cell));
-        ui.line(format!(
-            "    weights {:.0} / {:.0}, scales and biases {:.0} / {:.0}, x {:.0} / {:.0}; weights \
-             read {:.2} times a tile",
-            part(new.w.1),
-            part(old.w.1),
-            part(new.scales.1 + new.biases.1),
-            part(old.scales.1 + old.biases.1),
-            part(new.x.1),
-            part(old.x.1),
-            new.w.1 as f64 / (worst.weight_bytes * u64::from(worst.tiles)) as f64,
-        ));
-    }
-    let failing = traffic.iter().filter(|one| !one.holds).count();
-    if failing > 0 {
-        let what = render::count(failing, "shape");
-        ui.line(paint(BAD, format!("  in {what} weights are not read once a tile")));
+        let part = |what: &str, of: &dyn Fn(&Loads) -> Load| {
+            let each = |value: u64| value as f64 / worst.outputs as f64;
+            let (new, old) = (of(&worst.streamed), of(&worst.narrow));
+            format!(
+                "    {what:<17} {:>6.0} / {:<6.0} bytes in {:>6.0} / {:<6.0} loads of the source",
+                each(new.distinct),
+                each(old.distinct),
+                each(new.loads),
+                each(old.loads),
+            )
+        };
+        ui.line(part("weights", &|loads| loads.w));
+        ui.line(part("scales and biases", &Loads::groups));
+        ui.line(part("x", &|loads| loads.x));
     }
 }
