@@ -125,8 +125,10 @@ pub struct Workshop {
     store: PathBuf,
     /// Folders searched for the kernels' text, in order.
     trees: Vec<PathBuf>,
-    /// Digest of the compiler, the C++ side and the trees' headers.
+    /// Digest of the compiler and the C++ side: all that support code is of.
     base: String,
+    /// Digest of the trees' headers.
+    text: String,
     scratch: Arc<tempfile::TempDir>,
     serial: Arc<AtomicUsize>,
     /// `prefix.h` compiled ahead, by the flags it was compiled with.
@@ -151,13 +153,15 @@ impl Workshop {
         let scratch = tempfile::tempdir_in(&store).map_err(HarnessError::io(&store))?;
         let cpp = write_sources(&store)?;
         let tree = tree.canonicalize().map_err(HarnessError::io(tree))?;
-        let base = base_digest(&toolchain, &[&tree])?;
+        let base = digest(&[&toolchain.version, &sources_digest()]);
+        let text = text_digest(&[&tree])?;
         Ok(Self {
             toolchain,
             cpp,
             store,
             trees: vec![tree],
             base,
+            text,
             scratch: Arc::new(scratch),
             serial: Arc::default(),
             prefixes: Arc::default(),
@@ -177,14 +181,14 @@ impl Workshop {
         fs::write(&file, text).map_err(HarnessError::io(&file))?;
         let mut trees = vec![tree];
         trees.extend(self.trees.iter().cloned());
-        let base =
-            base_digest(&self.toolchain, &trees.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
+        let text = text_digest(&trees.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
         Ok(Self {
             toolchain: self.toolchain.clone(),
             cpp: self.cpp.clone(),
             store: self.store.clone(),
             trees,
-            base,
+            base: self.base.clone(),
+            text,
             scratch: Arc::clone(&self.scratch),
             serial: Arc::clone(&self.serial),
             prefixes: Arc::clone(&self.prefixes),
@@ -250,7 +254,11 @@ impl Workshop {
         make: impl FnOnce(&mut Command, &Path) -> Result<Output, HarnessError>,
     ) -> Result<PathBuf, HarnessError> {
         let flags = self.flags(unit);
-        let key = digest(&[&self.base, &flags.join(" "), &unit.text]);
+        let of_tree = match unit.content {
+            Content::Kernels => self.text.as_str(),
+            Content::Support => "",
+        };
+        let key = digest(&[&self.base, of_tree, &flags.join(" "), &unit.text]);
         let kept = self.store.join("obj").join(format!("{key}.{extension}"));
         if kept.is_file() {
             return Ok(kept);
@@ -432,10 +440,8 @@ fn sources_digest() -> String {
     digest(&all)
 }
 
-fn base_digest(toolchain: &Toolchain, trees: &[&Path]) -> Result<String, HarnessError> {
+fn text_digest(trees: &[&Path]) -> Result<String, HarnessError> {
     let mut sha = Sha256::new();
-    sha.update(&toolchain.version);
-    sha.update(sources_digest());
     for tree in trees {
         let folder = tree.join(KERNELS_DIR);
         let mut files = Vec::new();
