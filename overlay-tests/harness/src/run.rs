@@ -95,7 +95,11 @@ pub fn run(
 /// What no run of a set has, and why.
 fn left_out(set: Set) -> Vec<NotRun> {
     let always = [
-        ("the same cells on an Apple GPU", "this run is on the host; no Apple GPU has run them"),
+        (
+            "the same cells on an Apple GPU",
+            "this run is on the host; no Apple GPU has run them. On a Mac, untested: \
+             `cargo test --features runtime --test runtime parity`",
+        ),
         (
             "bfloat in address spaces and in expressions",
             "a class cannot be copied out of clang's address spaces, and bfloat's text is half's",

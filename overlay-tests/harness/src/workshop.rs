@@ -109,7 +109,7 @@ pub enum Content {
 pub struct Unit {
     /// What it holds.
     pub content: Content,
-    /// The text; a file name of [`SOURCES`] is `#include "name"`.
+    /// The text; a file name of `SOURCES` is `#include "name"`.
     pub text: String,
     /// Flags beyond those of the mode.
     pub flags: Vec<&'static str>,
