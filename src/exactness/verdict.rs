@@ -85,7 +85,7 @@ pub struct VerdictsError {
 #[derive(Clone, Debug)]
 pub struct Verdicts {
     file: Option<PathBuf>,
-    stored: Stored,
+    kept: Kept,
 }
 
 /// What a verdict holds for.
@@ -99,9 +99,16 @@ pub struct Machine {
     pub library: String,
 }
 
+/// A file of verdicts on the kernels of one library. A cache folder may be that
+/// of several machines, or outlive an OS build.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Stored {
     schema: u32,
+    machines: Vec<Kept>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Kept {
     machine: Machine,
     #[serde(with = "pairs")]
     cells: BTreeMap<Cell, Verdict>,
@@ -129,14 +136,13 @@ mod pairs {
     }
 }
 
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 impl Verdicts {
     /// Verdicts for this machine that are gone when the process ends.
     #[must_use]
     pub fn on(machine: Machine) -> Self {
-        let stored = Stored { schema: SCHEMA, machine, cells: BTreeMap::new() };
-        Self { file: None, stored }
+        Self { file: None, kept: Kept { machine, cells: BTreeMap::new() } }
     }
 
     /// The verdicts for this machine that are kept in a file in `folder`, which
@@ -145,32 +151,32 @@ impl Verdicts {
     /// # Errors
     /// The file cannot be read.
     pub fn kept_in(folder: &Path, machine: Machine) -> Result<Self, VerdictsError> {
-        Self::on(machine).load(folder)
+        let file = folder.join(format!("{}.json", machine.library));
+        let mut machines = Self::stored(&file)?;
+        // Another machine's verdicts are none here; the cells are tried again.
+        let ours = machines.iter().position(|kept| kept.machine == machine);
+        let kept = ours.map(|at| machines.swap_remove(at));
+        let none = || Kept { machine, cells: BTreeMap::new() };
+        Ok(Self { file: Some(file), kept: kept.unwrap_or_else(none) })
     }
 
-    fn load(mut self, folder: &Path) -> Result<Self, VerdictsError> {
-        let file = folder.join(format!("{}.json", self.stored.machine.library));
-        match fs::read(&file) {
-            Ok(bytes) => {
-                // Another machine's verdicts, or a form that is not ours, are
-                // no verdicts; the cells are tried again.
-                let stored = serde_json::from_slice::<Stored>(&bytes).ok();
-                let ours = |s: &Stored| s.schema == SCHEMA && s.machine == self.stored.machine;
-                if let Some(stored) = stored.filter(ours) {
-                    self.stored = stored;
-                }
+    /// What the file holds; a form that is not ours holds nothing.
+    fn stored(file: &Path) -> Result<Vec<Kept>, VerdictsError> {
+        let bytes = match fs::read(file) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
+            Err(source) => {
+                return Err(VerdictsError { doing: "read", path: file.to_path_buf(), source });
             }
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(VerdictsError { doing: "read", path: file, source }),
-        }
-        self.file = Some(file);
-        Ok(self)
+        };
+        let stored = serde_json::from_slice::<Stored>(&bytes).ok();
+        Ok(stored.filter(|s| s.schema == SCHEMA).map_or_else(Vec::new, |s| s.machines))
     }
 
     /// The verdict on a cell, if it was tried.
     #[must_use]
     pub fn on_cell(&self, cell: Cell) -> Option<&Verdict> {
-        self.stored.cells.get(&cell)
+        self.kept.cells.get(&cell)
     }
 
     /// The verdicts on these cells, trying those that were never tried.
@@ -183,18 +189,18 @@ impl Verdicts {
         mut try_cell: impl FnMut(Cell) -> Result<Verdict, E>,
     ) -> Result<Vec<(Cell, Verdict)>, E> {
         let mut decided = Vec::new();
-        let before = self.stored.cells.len();
+        let before = self.kept.cells.len();
         for &cell in cells {
-            let known = self.stored.cells.get(&cell).cloned();
+            let known = self.kept.cells.get(&cell).cloned();
             let verdict = known.map_or_else(|| try_cell(cell), Ok)?;
             // A kernel that was not reached says nothing that would hold next
             // time.
             if verdict != Verdict::NotDispatched {
-                self.stored.cells.insert(cell, verdict.clone());
+                self.kept.cells.insert(cell, verdict.clone());
             }
             decided.push((cell, verdict));
         }
-        if self.stored.cells.len() != before {
+        if self.kept.cells.len() != before {
             self.save()?;
         }
         Ok(decided)
@@ -203,8 +209,11 @@ impl Verdicts {
     fn save(&self) -> Result<(), VerdictsError> {
         let Some(file) = &self.file else { return Ok(()) };
         let failed = |source| VerdictsError { doing: "write", path: file.clone(), source };
-        let text =
-            serde_json::to_vec_pretty(&self.stored).expect("verdicts hold nothing JSON cannot");
+        let mut machines = Self::stored(file)?;
+        machines.retain(|kept| kept.machine != self.kept.machine);
+        machines.push(self.kept.clone());
+        let stored = Stored { schema: SCHEMA, machines };
+        let text = serde_json::to_vec_pretty(&stored).expect("verdicts hold nothing JSON cannot");
         let aside = file.with_extension(format!("new-{}", std::process::id()));
         let folder = file.parent().unwrap_or(Path::new(""));
         fs::create_dir_all(folder).map_err(failed)?;
@@ -257,7 +266,12 @@ mod tests {
         assert_eq!(again.certify(&cells(), never).unwrap(), decided);
         assert_eq!(open(machine("b")).on_cell(cells()[0]), None);
         let newer = Machine { os_build: "p".into(), ..machine("a") };
-        assert_eq!(open(newer).on_cell(cells()[0]), None);
+        let mut after = open(newer.clone());
+        assert_eq!(after.on_cell(cells()[0]), None);
+        after.certify(&cells()[..1], fake(Fake::of(Family::Streamed))).unwrap();
+        for known in [machine("a"), newer] {
+            assert_eq!(open(known).on_cell(cells()[0]), Some(&Verdict::Holds));
+        }
         fs::write(dir.path().join("a.json"), "{").unwrap();
         assert_eq!(open(machine("a")).on_cell(cells()[0]), None);
     }

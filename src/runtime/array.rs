@@ -37,7 +37,7 @@ mod sealed {
     impl Sealed for u32 {}
 }
 
-/// A Rust type whose slices are MLX's arrays: `f32`, [`f16`], [`bf16`], `u32`.
+/// A Rust type whose slices are MLX's arrays: `f32`, [`struct@f16`], [`bf16`], `u32`.
 pub trait Element: bytemuck::Pod + sealed::Sealed {
     /// The type as MLX knows it.
     const TYPE: ElementType;
@@ -108,7 +108,7 @@ impl Array {
             return Err(Error::Element { holds, asked: T::TYPE.as_str() });
         }
         let mut values = vec![T::zeroed(); bridge::array_bytes_len(self.inner()) / size_of::<T>()];
-        bridge::array_bytes(self.inner(), bytemuck::cast_slice_mut(&mut values))?;
+        self.read_into(bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)
     }
 
@@ -119,8 +119,14 @@ impl Array {
     /// MLX could not compute it.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = vec![0; bridge::array_bytes_len(self.inner())];
-        bridge::array_bytes(self.inner(), &mut bytes)?;
+        self.read_into(&mut bytes)?;
         Ok(bytes)
+    }
+
+    fn read_into(&self, bytes: &mut [u8]) -> Result<()> {
+        bridge::array_bytes(self.inner(), bytes)?;
+        super::guard::log_refused();
+        Ok(())
     }
 
     /// Computes the array, and waits until that is done.

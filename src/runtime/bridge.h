@@ -79,6 +79,7 @@ int32_t effective_policy(StreamKey stream);
 uint64_t dispatches(bool fp, int32_t family);
 void reset_dispatches();
 void set_guard(bool on);
+bool guard_is_on();
 void set_trial_stream(StreamKey stream);
 void clear_trial_stream();
 void certify_cell(CellKey cell, bool holds);

@@ -114,6 +114,7 @@ mod ffi {
         fn dispatches(fp: bool, family: i32) -> Result<u64>;
         fn reset_dispatches() -> Result<()>;
         fn set_guard(on: bool) -> Result<()>;
+        fn guard_is_on() -> Result<bool>;
         fn set_trial_stream(stream: StreamKey) -> Result<()>;
         fn clear_trial_stream() -> Result<()>;
         fn certify_cell(cell: CellKey, holds: bool) -> Result<()>;

@@ -6,6 +6,7 @@
 //! found out here: each cell asked for is certified before the policy is set,
 //! by a small product outside any serving dispatch.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -32,7 +33,7 @@ pub enum Setting {
     /// other cell runs `narrow`.
     Streamed(Vec<Cell>),
     /// [`Policy::Streamed`] for every cell, certified or not. Turns the guard
-    /// off for the whole process.
+    /// off for the whole process, until any other setting is made.
     Unguarded,
 }
 
@@ -65,6 +66,15 @@ pub struct Outcome {
     pub verdicts: Vec<(Cell, Verdict)>,
 }
 
+/// Turns the guard on where MLX has one: from the start, so that a policy that
+/// comes from the environment streams nothing that was not certified.
+pub(super) fn turn_on() -> std::result::Result<(), cxx::Exception> {
+    match bridge::has_guard() {
+        true => bridge::set_guard(true),
+        false => Ok(()),
+    }
+}
+
 /// Sets the policy of a scope. It counts for whatever is evaluated from now on,
 /// also for graphs built before. Verdicts are kept in `verdicts`.
 ///
@@ -77,6 +87,9 @@ pub fn set_policy(scope: Scope, setting: &Setting, verdicts: &mut Verdicts) -> R
         let effect = set_raw(scope, number)?;
         Ok(Outcome { effect, enforcement, verdicts: vec![] })
     };
+    if *setting != Setting::Unguarded {
+        turn_on()?;
+    }
     let cells = match setting {
         Setting::Unset => return plain(UNSET, Enforcement::Off),
         Setting::Wide => return plain(number_of(Policy::Wide), Enforcement::Off),
@@ -92,17 +105,25 @@ pub fn set_policy(scope: Scope, setting: &Setting, verdicts: &mut Verdicts) -> R
     if effect()? != Effect::Dispatches {
         return plain(number_of(Policy::Streamed), Enforcement::NoEffect);
     }
-    let trial = Trial::new()?;
-    let decided = verdicts.certify(cells, |cell| certify(cell, &trial.stream))?;
+    // MLX keeps a stream for good, so none is made where every verdict is known.
+    let mut trial = None;
+    let decided = verdicts.certify(cells, |cell| {
+        if trial.is_none() {
+            trial = Some(Trial::new()?);
+        }
+        let trial = trial.as_ref().expect("it was made above");
+        certify(cell, &trial.stream)
+    })?;
     drop(trial);
     for (cell, verdict) in decided.iter().filter(|(_, v)| !v.holds()) {
-        log::warn!("streamed kernel not certified, it runs narrow: {cell}: {verdict}");
+        if first_time(*cell) {
+            log::warn!("streamed kernel not certified, it runs narrow: {cell}: {verdict}");
+        }
     }
     let (number, enforcement) = if bridge::has_guard() {
         for (cell, verdict) in &decided {
             bridge::certify_cell(key_of(*cell), verdict.holds())?;
         }
-        bridge::set_guard(true)?;
         (number_of(Policy::Streamed), Enforcement::EachDispatch)
     } else {
         without_dispatch_guard(&decided)
@@ -171,6 +192,19 @@ fn certify(cell: Cell, stream: &Stream) -> Result<Verdict> {
     Ok(verdict)
 }
 
+/// Whether MLX asks for a cell's certificate at each dispatch now; nothing where
+/// the MLX that is linked cannot.
+///
+/// # Errors
+/// The library is stale.
+pub fn guarded() -> Result<Option<bool>> {
+    started()?;
+    match bridge::has_guard() {
+        true => Ok(Some(bridge::guard_is_on()?)),
+        false => Ok(None),
+    }
+}
+
 /// The dispatches that asked for `streamed` and ran `narrow` for want of a
 /// certificate, since the process began or the counts were reset; 0 where MLX
 /// does not ask.
@@ -182,6 +216,12 @@ pub fn refused_dispatches() -> Result<u64> {
     Ok(bridge::refused_dispatches()?)
 }
 
+/// Whether nothing was said of the cell yet in this process.
+fn first_time(cell: Cell) -> bool {
+    static TOLD: Mutex<BTreeSet<Cell>> = Mutex::new(BTreeSet::new());
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(cell)
+}
+
 /// Says once of each cell that it was asked for and had no certificate. Called
 /// after evaluations, never within a dispatch.
 pub(super) fn log_refused() {
@@ -191,7 +231,7 @@ pub(super) fn log_refused() {
         return;
     }
     let cells = bridge::take_refused_cells().unwrap_or_default();
-    for cell in cells.into_iter().filter_map(cell_of) {
+    for cell in cells.into_iter().filter_map(cell_of).filter(|c| first_time(*c)) {
         log::warn!("streamed kernel asked for and not certified, it ran narrow: {cell}");
     }
 }

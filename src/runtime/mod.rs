@@ -33,7 +33,9 @@ use std::sync::OnceLock;
 
 pub use array::{Array, Element};
 pub use error::{Error, Result};
-pub use guard::{Enforcement, Outcome, Setting, machine, refused_dispatches, set_policy, verdicts};
+pub use guard::{
+    Enforcement, Outcome, Setting, guarded, machine, refused_dispatches, set_policy, verdicts,
+};
 pub use half::{bf16, f16};
 pub use policy::{Effect, Scope, dispatches, effect, effective_policy, policy, reset_dispatches};
 pub use probe::{Draws, Report, probe};
@@ -99,33 +101,29 @@ fn has_overlay() -> bool {
     bridge::has_overlay()
 }
 
-/// Checks once that the linked library is the right one, and tells MLX where
-/// its compiled Metal kernels are.
+/// Checks once that the linked library is the right one, turns the guard on, and
+/// tells MLX where its compiled Metal kernels are.
 fn started() -> Result<()> {
-    static STALE: OnceLock<Option<String>> = OnceLock::new();
-    let check = || {
-        let linked = bridge::library_key();
-        (linked != LIBRARY_KEY).then_some(linked)
-    };
-    if let Some(linked) = STALE.get_or_init(check) {
+    static LINKED: OnceLock<String> = OnceLock::new();
+    let linked = LINKED.get_or_init(bridge::library_key);
+    if linked != LIBRARY_KEY {
         let (compiled, linked) = (LIBRARY_KEY.to_owned(), linked.clone());
         return Err(Error::StaleLibrary { compiled, linked });
     }
-    place_metallib()
+    static READY: OnceLock<std::result::Result<(), String>> = OnceLock::new();
+    let ready =
+        || guard::turn_on().and_then(|()| place_metallib()).map_err(|e| e.what().to_owned());
+    READY.get_or_init(ready).clone().map_err(Error::Mlx)
 }
 
 /// MLX compiled in where its build folder had them, which the next build may
 /// change; the library's own copy never changes. A variable of the name moves
 /// them, for a program that was installed elsewhere.
-fn place_metallib() -> Result<()> {
-    static PLACED: OnceLock<std::result::Result<(), String>> = OnceLock::new();
-    let place = || {
-        let given = std::env::var("MLX_OVERLAY_METALLIB").ok();
-        let path = given.unwrap_or_else(|| env!("MLX_OVERLAY_METALLIB").to_owned());
-        match path.is_empty() {
-            true => Ok(()),
-            false => bridge::set_metallib_path(&path).map_err(|e| e.what().to_owned()),
-        }
-    };
-    PLACED.get_or_init(place).clone().map_err(Error::Mlx)
+fn place_metallib() -> std::result::Result<(), cxx::Exception> {
+    let given = std::env::var("MLX_OVERLAY_METALLIB").ok();
+    let path = given.unwrap_or_else(|| env!("MLX_OVERLAY_METALLIB").to_owned());
+    match path.is_empty() {
+        true => Ok(()),
+        false => bridge::set_metallib_path(&path),
+    }
 }

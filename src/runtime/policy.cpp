@@ -186,6 +186,10 @@ void set_guard(bool on) {
   mx::set_qmv_guard(on);
 }
 
+bool guard_is_on() {
+  return mx::qmv_guard();
+}
+
 void set_trial_stream(StreamKey stream) {
   mx::set_qmv_trial_stream(stream_of(stream));
 }
@@ -227,6 +231,10 @@ bool has_guard() {
 }
 
 void set_guard(bool) {
+  no_guard();
+}
+
+bool guard_is_on() {
   no_guard();
 }
 

@@ -94,8 +94,8 @@ pub fn policy(scope: Scope) -> Result<Option<Policy>> {
     }))
 }
 
-/// The policy that a dispatch on the stream follows now; nothing on a stream
-/// that is certifying.
+/// The policy that a dispatch on the stream follows now; nothing where MLX has
+/// one that this crate does not know.
 ///
 /// # Errors
 /// This MLX has no overlay, the library is stale, or it comes down to the

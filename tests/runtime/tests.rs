@@ -7,6 +7,7 @@ use mlx_overlay::exactness::{Compared, random};
 use mlx_overlay::runtime::*;
 
 const INFO: &str = "the library says what it is";
+const GUARDED: &str = "the guard is on from the start";
 
 pub const ALL: &[(&str, fn())] = &[
     (INFO, info_is_whole),
@@ -19,6 +20,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("a thread computes on a stream of its own", threads),
     ("the nearest policy wins, and can be taken back", policies),
     ("two streams have policies of their own", streams_apart),
+    (GUARDED, guarded_from_the_start),
     ("the guard certifies where the policy has an effect", guard),
     ("a probe says what it compared", probes),
 ];
@@ -261,6 +263,32 @@ fn streams_apart() {
     set_policy(Scope::Stream(two.id()), &Setting::Wide, &mut verdicts).unwrap();
     let policies = [&one, &two].map(|s| policy(Scope::Stream(s.id())).unwrap());
     assert_eq!(policies, [Some(Policy::Narrow), Some(Policy::Wide)]);
+}
+
+/// In a process of its own, where nothing was set before.
+fn guarded_from_the_start() {
+    const ALONE: &str = "MLX_OVERLAY_TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let program = std::env::current_exe().unwrap();
+        let run = Command::new(program)
+            .args(["--exact", GUARDED])
+            .env(ALONE, "1")
+            .env("MLX_OVERLAY_QMV", "streamed")
+            .output()
+            .unwrap();
+        assert!(run.status.success(), "{run:?}");
+        return;
+    }
+    let Some(on) = guarded().unwrap() else { return };
+    assert!(on);
+    let mut verdicts = Verdicts::on(machine().unwrap());
+    let scope = Scope::Process;
+    set_policy(scope, &Setting::Unguarded, &mut verdicts).unwrap();
+    assert_eq!(guarded().unwrap(), Some(false));
+    set_policy(scope, &Setting::Unset, &mut verdicts).unwrap();
+    assert_eq!(guarded().unwrap(), Some(true));
+    // The environment's policy, and no certificate.
+    assert_eq!(effective_policy(cpu().id()).unwrap(), Some(Policy::Streamed));
 }
 
 fn guard() {
