@@ -2,20 +2,23 @@
 //!
 //! `cargo bench --features runtime --bench qmv_policy -- [--shape N×K] [--max-m M]`
 //!
-//! Prints times, ratios and the fraction of the gain that `streamed` keeps; and
-//! where two policies ran kernels of the same family, that they did, in place
-//! of a fraction.
+//! Prints times, ratios and the fraction of the gain that `streamed` keeps. What
+//! ran is looked at before anything is timed: a policy that ran the kernels of
+//! another is no arm of a comparison, and is named in place of a number. Where
+//! nothing reads the policy, as on any CPU, nothing is multiplied at all.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use mlx_overlay::exactness::{Arm, Shape, batch_limit, random, recovered_fraction};
+use mlx_overlay::exactness::{
+    Arm, NoFraction, Ran, Shape, batch_limit, comparable, random, recovered_fraction,
+};
 use mlx_overlay::runtime::*;
 
 /// Outputs × inputs of the projections that are served.
 const SHAPES: [(usize, usize); 5] =
     [(4096, 4096), (5120, 5120), (14336, 5120), (5120, 14336), (27648, 5120)];
-/// Where the device has no limit of MLX's, as no CPU has.
+/// Where the limit of the device is not known.
 const MAX_M: usize = 6;
 /// Products timed together, and how often; the fastest counts.
 const PRODUCTS: usize = 4;
@@ -63,6 +66,12 @@ fn run(options: &Options) -> Result<()> {
     let info = info()?;
     println!("MLX {}, library {}, on {}", info.mlx_version, info.library_key, info.device);
     println!("{}", effect()?);
+    if effect()? != Effect::Dispatches {
+        for (n, k) in &options.shapes {
+            println!("{n} × {k}: {}", NoFraction::NoEffect);
+        }
+        return Ok(());
+    }
     let stream = Stream::new(Device::best()?)?;
     let how = Quantization { mode: Mode::Affine, group_size: 64, bits: 4 };
     let mut verdicts = Verdicts::on(machine()?);
@@ -81,53 +90,60 @@ fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Times one M under each policy, and prints what may be said.
+/// Sees what each policy runs for one M, times those that differ, and prints
+/// what may be said.
 fn row(weight: &Quantized, m: usize, stream: &Stream, verdicts: &mut Verdicts) -> Result<()> {
     let (n, k) = (weight.shape()[0], weight.shape()[1]);
     let shape = Shape { m, n, k, stack: 1 };
     let cells = Cell::of(ElementType::Float16, weight.quantization(), shape);
+    let settings = [
+        (Policy::Narrow, Setting::Narrow),
+        (Policy::Wide, Setting::Wide),
+        (Policy::Streamed, Setting::Streamed(cells.into_iter().collect())),
+    ];
     let x = array_f16(&random(m * k, 2), &[1, m, k])?;
     x.eval()?;
-    let mut time = |policy, setting| -> Result<Arm> {
+    let mut arms: Vec<Arm> = Vec::new();
+    let mut said = Vec::new();
+    for (policy, setting) in settings {
         let set = set_policy(Scope::Stream(stream.id()), &setting, verdicts)?;
         for (cell, verdict) in set.verdicts.iter().filter(|(_, v)| !v.holds()) {
             println!("  not certified, runs narrow: {cell}: {verdict}");
         }
-        arm(policy, weight, &x, stream)
-    };
-    let narrow = time(Policy::Narrow, Setting::Narrow)?;
-    let wide = time(Policy::Wide, Setting::Wide)?;
-    let streamed = time(Policy::Streamed, Setting::Streamed(cells.into_iter().collect()))?;
-    let micros = |arm: &Arm| arm.seconds * 1e6;
-    print!(
-        "  M = {m:2}: narrow {:9.1} µs, wide {:9.1} µs ({:.2}), streamed {:9.1} µs ({:.2}); ",
-        micros(&narrow),
-        micros(&wide),
-        wide.seconds / narrow.seconds,
-        micros(&streamed),
-        streamed.seconds / narrow.seconds,
-    );
-    match recovered_fraction(&narrow, &wide, &streamed) {
-        Ok(fraction) => println!("recovered {fraction:.2}"),
-        Err(why) => println!("{why}"),
+        let before = dispatches()?;
+        weight.matmul(&x, Orientation::Transposed, stream)?.eval()?;
+        let dispatched = dispatches()?.zip(before).map(|(now, before)| now.since(&before));
+        let ran = Ran { policy, dispatched };
+        if let Some(why) = arms.iter().find_map(|arm| comparable(&arm.ran, &ran).err()) {
+            said.push(why.to_string());
+            continue;
+        }
+        let seconds = seconds(weight, &x, stream)?;
+        let ratio = arms.first().map_or(1.0, |narrow| seconds / narrow.seconds);
+        said.push(format!("{policy} {:9.1} µs ({ratio:.2})", seconds * 1e6));
+        arms.push(Arm { ran, seconds });
     }
+    if let [narrow, wide, streamed] = &arms[..] {
+        said.push(match recovered_fraction(narrow, wide, streamed) {
+            Ok(fraction) => format!("recovered {fraction:.2}"),
+            Err(why) => why.to_string(),
+        });
+    }
+    println!("  M = {m:2}: {}", said.join(", "));
     Ok(())
 }
 
-fn arm(policy: Policy, weight: &Quantized, x: &Array, stream: &Stream) -> Result<Arm> {
-    let product = || weight.matmul(x, Orientation::Transposed, stream)?.eval();
-    product()?;
-    let before = dispatches()?;
+/// The time of one product: the fastest of several rounds.
+fn seconds(weight: &Quantized, x: &Array, stream: &Stream) -> Result<f64> {
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
         let start = Instant::now();
         for _ in 0..PRODUCTS {
-            product()?;
+            weight.matmul(x, Orientation::Transposed, stream)?.eval()?;
         }
         best = best.min(start.elapsed().as_secs_f64() / PRODUCTS as f64);
     }
-    let dispatched = dispatches()?.zip(before).map(|(now, before)| now.since(&before));
-    Ok(Arm { policy, seconds: best, dispatched })
+    Ok(best)
 }
 
 fn array_f16(values: &[f32], shape: &[usize]) -> Result<Array> {

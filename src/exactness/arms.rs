@@ -4,15 +4,22 @@ use std::fmt;
 
 use super::{Dispatches, Family, Policy};
 
+/// What a policy dispatched for a shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ran {
+    /// The policy.
+    pub policy: Policy,
+    /// What it dispatched; nothing where nobody counts.
+    pub dispatched: Option<Dispatches>,
+}
+
 /// One policy's run over a shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arm {
-    /// The policy.
-    pub policy: Policy,
+    /// What ran.
+    pub ran: Ran,
     /// The time of one product, in seconds.
     pub seconds: f64,
-    /// What it dispatched; nothing where nobody counts.
-    pub dispatched: Option<Dispatches>,
 }
 
 /// Why there is no recovered fraction.
@@ -40,10 +47,12 @@ pub enum NoFraction {
 impl fmt::Display for NoFraction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoFraction::NoEffect => f.write_str("no fraction: the policy has no effect here"),
+            NoFraction::NoEffect => f.write_str(
+                "no comparison: nothing reads the policy here, so all of them run the same kernels",
+            ),
             NoFraction::SameKernels { policies: [a, b], families } => {
                 let names: Vec<_> = families.iter().map(|x| x.as_str()).collect();
-                write!(f, "no fraction: {a} and {b} ran the same kernels ({})", names.join(", "))
+                write!(f, "no comparison: {a} and {b} ran the same kernels ({})", names.join(", "))
             }
             NoFraction::NothingToRecover { narrow, wide } => {
                 let (narrow, wide) = (narrow * 1e6, wide * 1e6);
@@ -56,6 +65,21 @@ impl fmt::Display for NoFraction {
     }
 }
 
+/// Whether the times of two policies compare anything.
+///
+/// # Errors
+/// They ran kernels of the same families, or nobody knows what they ran.
+pub fn comparable(a: &Ran, b: &Ran) -> Result<(), NoFraction> {
+    let (Some(of_a), Some(of_b)) = (&a.dispatched, &b.dispatched) else {
+        return Err(NoFraction::NoEffect);
+    };
+    if of_a.families() == of_b.families() {
+        let policies = [a.policy, b.policy];
+        return Err(NoFraction::SameKernels { policies, families: of_a.families() });
+    }
+    Ok(())
+}
+
 /// How much of what `wide` gains over `narrow` the policy `streamed` keeps:
 /// (t_narrow − t_streamed) / (t_narrow − t_wide).
 ///
@@ -63,13 +87,7 @@ impl fmt::Display for NoFraction {
 /// Why that number would mean nothing.
 pub fn recovered_fraction(narrow: &Arm, wide: &Arm, streamed: &Arm) -> Result<f64, NoFraction> {
     for (a, b) in [(narrow, wide), (narrow, streamed), (wide, streamed)] {
-        let (Some(of_a), Some(of_b)) = (&a.dispatched, &b.dispatched) else {
-            return Err(NoFraction::NoEffect);
-        };
-        if of_a.families() == of_b.families() {
-            let policies = [a.policy, b.policy];
-            return Err(NoFraction::SameKernels { policies, families: of_a.families() });
-        }
+        comparable(&a.ran, &b.ran)?;
     }
     let gain = narrow.seconds - wide.seconds;
     if gain > 0.0 {
@@ -102,7 +120,7 @@ mod tests {
     use super::*;
 
     fn arm(policy: Policy, seconds: f64, family: Family) -> Arm {
-        Arm { policy, seconds, dispatched: Some(Dispatches::of(&[family])) }
+        Arm { ran: Ran { policy, dispatched: Some(Dispatches::of(&[family])) }, seconds }
     }
 
     #[test]
@@ -124,9 +142,14 @@ mod tests {
         let wide = arm(Policy::Wide, 9.0, Family::Narrow);
         let streamed = arm(Policy::Streamed, 7.0, Family::Streamed);
         let none = recovered_fraction(&narrow, &wide, &streamed).unwrap_err();
-        assert_eq!(none.to_string(), "no fraction: narrow and wide ran the same kernels (narrow)");
-        let cpu = Arm { dispatched: None, ..narrow.clone() };
-        assert_eq!(recovered_fraction(&cpu, &cpu, &cpu), Err(NoFraction::NoEffect));
+        assert_eq!(
+            none.to_string(),
+            "no comparison: narrow and wide ran the same kernels (narrow)"
+        );
+        assert_eq!(comparable(&narrow.ran, &streamed.ran), Ok(()));
+        let cpu = |policy| Ran { policy, dispatched: None };
+        let none = comparable(&cpu(Policy::Narrow), &cpu(Policy::Wide)).unwrap_err();
+        assert_eq!(none, NoFraction::NoEffect);
     }
 
     #[test]

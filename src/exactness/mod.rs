@@ -15,7 +15,7 @@ mod policy;
 mod quantization;
 mod verdict;
 
-pub use arms::{Arm, NoFraction, batch_limit, recovered_fraction};
+pub use arms::{Arm, NoFraction, Ran, batch_limit, comparable, recovered_fraction};
 pub use cell::{Cell, Shape, Stacking, Variant};
 pub use compare::{Compared, Comparison, Difference, Kernels, Product, compare, random};
 pub use family::{Dispatches, Family};
