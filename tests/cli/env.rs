@@ -1,13 +1,16 @@
 //! `overlay env`.
 
 use std::fs;
+use std::process::Command;
 
-use overlay_tests_support::Suite;
+use overlay_tests_support::{Need, Suite};
 
 use super::tool::Tool;
 
 pub fn add(suite: &mut Suite) {
     suite.test("env: names a tree as CMake takes it", names_a_tree);
+    let cmake = [Need::program("cmake", "cmake"), Need::program("ninja", "ninja-build")];
+    suite.test_needing("env: a CMake project of one's own takes the tree", cmake, cmake_takes_it);
     suite.test("env: no tree, no environment", no_tree);
     suite.test("env: a key that no build has", no_such_key);
 }
@@ -16,7 +19,7 @@ pub fn add(suite: &mut Suite) {
 fn tree(tool: &Tool) -> String {
     let tree = tool.path("the tree's");
     fs::create_dir_all(tree.join("mlx")).unwrap();
-    fs::write(tree.join("CMakeLists.txt"), "project(mlx)\n").unwrap();
+    fs::write(tree.join("CMakeLists.txt"), "project(mlx LANGUAGES NONE)\n").unwrap();
     tree.canonicalize().unwrap().display().to_string()
 }
 
@@ -59,4 +62,26 @@ fn no_such_key() {
     let run = tool.run(["env", &tree, "--key", "0123"]);
     run.assert_status(4);
     assert!(run.stderr().contains("no build of"), "{}", run.shown());
+}
+
+/// What the command prints, in a shell, for a project that would fetch MLX.
+fn cmake_takes_it() {
+    let tool = Tool::new();
+    let tree = tree(&tool);
+    let run = tool.run(["env", &tree]);
+    run.assert_status(0);
+    let lists = "cmake_minimum_required(VERSION 3.25)\nproject(own LANGUAGES NONE)\n\
+        include(FetchContent)\n\
+        FetchContent_Declare(mlx GIT_REPOSITORY https://upstream.invalid/mlx GIT_TAG v0)\n\
+        FetchContent_MakeAvailable(mlx)\nmessage(STATUS \"MLX is ${mlx_SOURCE_DIR}\")\n";
+    fs::write(tool.path("CMakeLists.txt"), lists).unwrap();
+    let script = format!(
+        "{}cmake -G Ninja -S . -B build -DFETCHCONTENT_SOURCE_DIR_MLX=\"$FETCHCONTENT_SOURCE_DIR_MLX\"",
+        run.stdout()
+    );
+    let cmake = Command::new("sh").args(["-c", &script]).current_dir(tool.path("")).output();
+    let cmake = cmake.unwrap();
+    let said = String::from_utf8_lossy(&cmake.stdout);
+    assert!(cmake.status.success(), "{cmake:?}");
+    assert!(said.contains(&format!("MLX is {tree}")), "{said}");
 }

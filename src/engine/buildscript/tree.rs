@@ -75,7 +75,11 @@ impl LaidTree {
                     "{published}; and the object cache does not hold commit {}",
                     pin.commit
                 ),
-                remedies: vec![again("fetch"), again("apply")],
+                remedies: vec![
+                    again("fetch"),
+                    again("apply"),
+                    format!("or name a laid tree that is elsewhere in {TREE_VARIABLE}"),
+                ],
             }),
         }
     }

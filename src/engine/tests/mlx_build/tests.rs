@@ -18,6 +18,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("two builds at once make one library", two_at_once),
     ("a failed build leaves nothing that is trusted", failure),
     ("a missing header is told by its package", missing_package),
+    ("a missing program is told by its package", missing_program),
     ("spaces, and a tree that cannot be written", spaces_and_read_only),
     ("a library that lost a part is made again", lost_part),
     ("what a published tree is decides whether it is built", published),
@@ -25,6 +26,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("a series is laid in memory, and follows its patches", pinned::laid_in_memory),
     ("objects that are not the pin's build nothing", pinned::damaged_objects),
     ("cargo is told what to link and what to watch", directives),
+    ("compilers, compiler caches and sources are the user's", the_users_own),
 ];
 
 fn first_and_second() {
@@ -120,6 +122,20 @@ fn missing_package() {
     assert!(remedies.contains("nlohmann-json3-dev"), "{error}\n{remedies}");
 }
 
+fn missing_program() {
+    let project = Project::new();
+    for (variable, value, package) in [
+        ("PATH", "/nowhere", "ninja-build"),
+        ("CMAKE", "/nowhere/cmake", "cmake"),
+        ("CXX", "/nowhere/c++", "g++"),
+    ] {
+        let error = library(&project.variables(&[(variable, value)])).unwrap_err();
+        let remedies = error.remedies().join("\n");
+        assert!(remedies.contains(&format!("apt-get install {package}")), "{error}\n{remedies}");
+    }
+    assert!(project.stored("libraries").is_empty());
+}
+
 fn spaces_and_read_only() {
     let project = Project::below("a folder/with spaces");
     set_writable(&project.tree, 0o444);
@@ -196,4 +212,51 @@ fn directives() {
     no("env-changed=TARGET");
     no(&format!("changed={tree}/docs"));
     assert!(lines.iter().any(|l| l.starts_with("cargo::warning=MLX: 3 of 3 objects compiled")));
+}
+
+/// Programs that stand before the real ones on the path and say that they ran.
+fn the_users_own() {
+    let project = Project::new();
+    let bin = project.folder.path().join("bin");
+    let ran = |name: &str| fs::read_to_string(bin.join(name).with_extension("ran")).ok();
+    let stand_in = |name: &str, runs: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let path = bin.join(name);
+        let text = format!("#!/bin/sh\necho \"$@\" >>\"$0.ran\"\nexec {runs} \"$@\"\n");
+        fs::create_dir_all(&bin).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    };
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let build = |more: &[(&str, &str)]| {
+        let none = [("CMAKE_C_COMPILER_LAUNCHER", ""), ("CMAKE_CXX_COMPILER_LAUNCHER", "")];
+        let all: Vec<_> =
+            none.iter().chain(&[("PATH", path.as_str())]).chain(more).copied().collect();
+        library(&project.variables(&all)).unwrap()
+    };
+
+    stand_in("ccache", "env");
+    let cached = build(&[("CXXFLAGS", "-DCACHED")]);
+    assert_eq!(objects(&cached), 3);
+    assert!(ran("ccache").unwrap().contains("a.cpp"));
+
+    let compiler = stand_in("my-c++", "c++");
+    assert_eq!(objects(&build(&[("CXX", &compiler)])), 3, "another compiler, another folder");
+    assert!(ran("my-c++").unwrap().contains("a.cpp"));
+
+    // A source that MLX would fetch is taken from where the user says.
+    let json = project.folder.path().join("json");
+    fs::create_dir_all(json.join("given")).unwrap();
+    fs::write(json.join("CMakeLists.txt"), "").unwrap();
+    fs::write(json.join("given/given.h"), "inline int given() { return 5; }\n").unwrap();
+    let lists = Project::files().next().unwrap().1;
+    let fetches = "include(FetchContent)\n\
+        FetchContent_Declare(json URL https://upstream.invalid/json.zip)\n\
+        FetchContent_MakeAvailable(json)\n\
+        target_include_directories(mlx PRIVATE ${json_SOURCE_DIR}/given)\n";
+    project.write("CMakeLists.txt", &format!("{lists}{fetches}"));
+    project.write("mlx/c.cpp", "#include <given.h>\nint c() { return given(); }\n");
+    let json = json.display().to_string();
+    assert_eq!(objects(&build(&[("FETCHCONTENT_SOURCE_DIR_JSON", &json)])), 3);
 }
