@@ -31,6 +31,7 @@ mod runtime {
         for file in BRIDGE {
             println!("cargo::rerun-if-changed={file}");
         }
+        println!("cargo::rerun-if-env-changed=DOCS_RS");
         if variables.get("DOCS_RS").is_some() {
             // Documentation needs no MLX: nothing of it is linked.
             for name in ["MLX_OVERLAY_LIBRARY_KEY", "MLX_OVERLAY_PIN", "MLX_OVERLAY_METALLIB"] {

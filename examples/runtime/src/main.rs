@@ -26,6 +26,7 @@ fn run() -> Result<()> {
     println!("MLX {} of pin {}, library {}", info.mlx_version, info.pin, info.library_key);
     println!("backend: {}, on {}", if info.metal { "Metal" } else { "CPU" }, info.device);
     println!("policy: {}", effect()?);
+    println!("headers: {}", env!("EXAMPLE_DEP_MLX_INCLUDE"));
 
     let stream = Stream::new(device)?;
     let dense = Array::from_slice(&random(N * K, 1), &[N, K])?;

@@ -1,6 +1,6 @@
 //! C++ and Metal, read as far as a series needs: tokens, functions, macros.
 //!
-//! [`lex`] cuts any bytes into tokens that, put together, are the bytes again.
+//! [`mod@lex`] cuts any bytes into tokens that, put together, are the bytes again.
 //! [`function`] finds a function by its name, [`preprocess`] expands macros as
 //! far as kernel instantiations need it. None of it is a compiler: what it
 //! cannot read it reports, and it never guesses.

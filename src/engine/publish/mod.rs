@@ -25,7 +25,7 @@
 //! that loses nothing. Where the stamp is lost nobody can tell such edits:
 //! [`Force::Overwrite`] then writes every file that has not the wanted bytes.
 //! The source files are not forced to the disk, only stamps and journals are:
-//! after a power failure [`verify`] tells what was lost.
+//! after a power failure [`survey`] tells what was lost.
 
 mod edit;
 mod lay;

@@ -38,7 +38,7 @@ const LISTING: &str = "listing";
 ///
 /// # Errors
 /// The new series is not what it must be, or a file cannot be written. The
-/// project is then as it was, but for what [`clear`] takes away.
+/// project is then as it was, but for what `clear` takes away.
 pub fn publish(
     project: &Project,
     series: &Series,
