@@ -8,8 +8,9 @@
 
 namespace overlay {
 
-// Calls a kernel `void(buffers..., uint3 tid, uint simd_gid, uint simd_lid)`.
-template <auto function, typename Signature = decltype(function)>
+// Calls a kernel `void(buffers..., uint3 tid, uint simd_gid, uint simd_lid)`, or
+// one whose last two name a quad.
+template <bool quads, auto function, typename Signature = decltype(function)>
 struct Caller;
 
 template <typename T>
@@ -36,8 +37,8 @@ struct Signature {
   static_assert(std::is_same_v<At<buffers + 2>, uint>);
 };
 
-template <auto function, typename... Args>
-struct Caller<function, void (*)(Args...)> {
+template <bool quads, auto function, typename... Args>
+struct Caller<quads, function, void (*)(Args...)> {
   using Sig = Signature<Args...>;
 
   static void call(void* const* buffers, const Position& at) {
@@ -47,11 +48,12 @@ struct Caller<function, void (*)(Args...)> {
   template <size_t... i>
   static void
   call(void* const* buffers, const Position& at, std::index_sequence<i...>) {
+    const Lane lane = lane_at<quads>(at);
     function(
         Argument<typename Sig::template At<i>>::from(buffers[i])...,
         metal::uint3(at.group[0], at.group[1], at.group[2]),
-        at.simdgroup,
-        at.lane);
+        lane.group,
+        lane.member);
   }
 };
 
@@ -79,12 +81,21 @@ namespace {
 #ifdef OVERLAY_SYMBOLIC
 #include "symbolic_words.h"
 #endif
+#ifdef OVERLAY_WITHOUT_CONST
+// qmv_quad hands a `const constant int&` on as a `constant int&`, which C++
+// takes for a lost const.
+#define const
+#endif
 #include "mlx/backend/metal/kernels/quantized.metal"
+#undef const
 #undef instantiate_kernel
 } // namespace
 
-#define instantiate_kernel(name, func, ...)                                   \
-  static const bool OVERLAY_JOIN(overlay_kernel_, __COUNTER__) =              \
-      overlay::add_if<overlay_wanted(#func, name)>([](auto) {                 \
-        overlay::add_kernel(name, overlay::Caller<&func<__VA_ARGS__>>::call); \
+#define instantiate_kernel(name, func, ...)                               \
+  static const bool OVERLAY_JOIN(overlay_kernel_, __COUNTER__) =          \
+      overlay::add_if<overlay_wanted(#func, name)>([](auto) {             \
+        overlay::add_kernel(                                              \
+            name,                                                         \
+            overlay::Caller<overlay::of_quads(name), &func<__VA_ARGS__>>:: \
+                call);                                                    \
       });

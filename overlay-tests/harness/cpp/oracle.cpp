@@ -10,6 +10,11 @@ float air_simd_sum(float value) {
   return metal::simd_sum(value);
 }
 
+float air_quad_sum(float value) asm("air.quad_sum.f32");
+float air_quad_sum(float value) {
+  return metal::quad_sum(value);
+}
+
 float air_shuffle_down(float value, uint16_t delta) asm(
     "air.simd_shuffle_down.f32");
 float air_shuffle_down(float value, uint16_t delta) {

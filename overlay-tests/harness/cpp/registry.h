@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace overlay {
 
@@ -12,6 +13,25 @@ struct Position {
   uint32_t simdgroup; // simdgroup_index_in_threadgroup
   uint32_t lane; // thread_index_in_simdgroup
 };
+
+// What a kernel takes after its buffers: where its simdgroup stands in the
+// threadgroup and its lane in the simdgroup; of a kernel of quads, the quad.
+struct Lane {
+  uint32_t group;
+  uint32_t member;
+};
+
+constexpr bool of_quads(std::string_view host_name) {
+  return host_name.find("_qmv_quad_") != host_name.npos;
+}
+
+template <bool quads>
+constexpr Lane lane_at(const Position& at) {
+  if (quads) {
+    return {at.simdgroup * 8 + at.lane / 4, at.lane % 4};
+  }
+  return {at.simdgroup, at.lane};
+}
 
 using Call = void (*)(void* const* buffers, const Position& at);
 

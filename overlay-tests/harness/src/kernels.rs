@@ -79,6 +79,8 @@ pub enum Family {
     Streamed(Order),
     /// Upstream's, `vectors` a tile, in an order of its own.
     Wide,
+    /// Upstream's, for vectors of 64 or 128 values: four lanes a row.
+    Quad(u32),
 }
 
 impl Family {
@@ -91,30 +93,37 @@ impl Family {
             Self::Streamed(Order::Fast) => "affine_qmv_fast_streamed",
             Self::Streamed(Order::Generic) => "affine_qmv_streamed",
             Self::Wide => "affine_qmv_wide",
+            Self::Quad(_) => "affine_qmv_quad",
         }
     }
 
-    /// Rows of the weights a threadgroup of two simdgroups serves.
+    /// Rows of the weights a threadgroup serves.
     #[must_use]
     pub fn rows(self) -> u32 {
-        if matches!(self, Self::Streamed(_)) { 4 } else { 8 }
+        match self {
+            Self::Streamed(_) => 4,
+            Self::Narrow(_) | Self::Wide => 8,
+            Self::Quad(_) => 64,
+        }
     }
 
     /// Whether a threadgroup serves a tile of vectors; such a kernel takes M as
     /// buffer 7.
     #[must_use]
     pub fn tiled(self) -> bool {
-        !matches!(self, Self::Narrow(_))
+        !matches!(self, Self::Narrow(_) | Self::Quad(_))
     }
 }
 
 /// Every family.
-pub const FAMILIES: [Family; 5] = [
+pub const FAMILIES: [Family; 7] = [
     Family::Narrow(Order::Fast),
     Family::Narrow(Order::Generic),
     Family::Streamed(Order::Fast),
     Family::Streamed(Order::Generic),
     Family::Wide,
+    Family::Quad(64),
+    Family::Quad(128),
 ];
 
 /// One instantiated kernel.
@@ -148,6 +157,7 @@ impl Kernel {
             Family::Narrow(_) => String::new(),
             Family::Streamed(_) => format!("_nv_{}", self.vectors),
             Family::Wide => format!("_nv_{}_kl_8", self.vectors),
+            Family::Quad(length) => format!("_d_{length}"),
         };
         format!(
             "{}_{number}_gs_{}_b_{}{tile}_batch_{}",
@@ -186,8 +196,8 @@ impl Kernel {
         .next()
     }
 
-    /// The grid in threadgroups of 32 × 2 threads for M vectors, N rows and B
-    /// matrices, as `quantized.cpp` dispatches it.
+    /// The grid in threadgroups for M vectors, N rows and B matrices, as
+    /// `quantized.cpp` dispatches it: 32 × 2 threads each, of a quad 32.
     #[must_use]
     pub fn grid(&self, m: u32, n: u32, batches: u32) -> [u32; 3] {
         [m.div_ceil(self.vectors), n.div_ceil(self.family.rows()), batches]
@@ -230,6 +240,7 @@ mod tests {
             "affine_qmv_wide_bfloat16_t_gs_32_b_8_nv_4_kl_8_batch_0",
             "affine_qmv_fast_streamed_float_gs_64_b_4_nv_5_batch_1",
             "affine_qmv_streamed_float16_t_gs_64_b_6_nv_2_batch_0",
+            "affine_qmv_quad_float_gs_64_b_4_d_128_batch_0",
         ] {
             let kernel = Kernel::parse(name).expect(name);
             assert_eq!(kernel.host_name(), name);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::kernels::{Kernel, Number};
+use crate::kernels::{Family, Kernel, Number};
 use crate::workshop::{Content, Mode, Unit};
 
 /// The kernels of one width and one type, compiled together: the text is read
@@ -21,17 +21,22 @@ impl Selection {
     }
 }
 
-/// Units that hold at least the kernels given, one for each width and type.
+/// Units that hold at least the kernels given, one for each width and type;
+/// quads apart.
 #[must_use]
 pub fn units(kernels: impl IntoIterator<Item = Kernel>, mode: Mode) -> Vec<Unit> {
-    let mut selections: BTreeMap<(u32, Number), Selection> = BTreeMap::new();
+    let mut selections: BTreeMap<(u32, Number, Vec<&'static str>), Selection> = BTreeMap::new();
     for kernel in kernels {
-        selections.entry((kernel.bits, kernel.number)).or_default().add(&kernel);
+        let flags = match kernel.family {
+            Family::Quad(_) => vec!["-DOVERLAY_WITHOUT_CONST"],
+            _ => Vec::new(),
+        };
+        selections.entry((kernel.bits, kernel.number, flags)).or_default().add(&kernel);
     }
-    let unit = |((bits, number), selection): (&(u32, Number), &Selection)| Unit {
+    let unit = |((bits, number, flags), selection): (&(u32, Number, Vec<_>), &Selection)| Unit {
         content: Content::Kernels,
         text: text(type_name(*number, mode), *bits, selection),
-        flags: Vec::new(),
+        flags: flags.clone(),
         mode,
     };
     selections.iter().map(unit).collect()
