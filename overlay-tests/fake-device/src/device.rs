@@ -93,6 +93,33 @@ pub struct Counts {
     pub fp: FamilyCounts,
 }
 
+/// What the guard kept from being streamed.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Refusals {
+    /// Dispatches, since the process started.
+    pub refused: u64,
+    /// Cells, since the last answer; each is told once.
+    pub cells: Vec<Cell>,
+}
+
+/// What names a streamed kernel to the guard.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Cell {
+    /// MLX's name of the type.
+    #[serde(rename = "type")]
+    pub number: String,
+    /// Bits a weight.
+    pub bits: u32,
+    /// Weights a scale.
+    pub group: u32,
+    /// Vectors a tile.
+    pub vectors: u32,
+    /// Which of `qmv`'s two orders.
+    pub fast: bool,
+    /// Whether there are several matrices.
+    pub batched: bool,
+}
+
 /// A product computed three ways; rows are the values' bytes in hexadecimal.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Computed {
@@ -201,6 +228,46 @@ impl Device {
     /// As for every request.
     pub fn take_counts(&mut self) -> Result<Counts, FakeDeviceError> {
         let said = self.ask(&json!({ "op": "counts" }))?;
+        self.read(said)
+    }
+
+    /// Turns the guard of `streamed` on or off.
+    ///
+    /// # Errors
+    /// As for every request.
+    pub fn set_guard(&mut self, on: bool) -> Result<Refusals, FakeDeviceError> {
+        self.ask_guard(json!({ "on": on }))
+    }
+
+    /// Gives the guard's verdict on a kernel: `vectors` a tile, in the fast or
+    /// the generic order.
+    ///
+    /// # Errors
+    /// As for every request; no kernel serves the cell.
+    pub fn certify(
+        &mut self,
+        product: &Product,
+        (vectors, fast): (u32, bool),
+        holds: bool,
+    ) -> Result<Refusals, FakeDeviceError> {
+        let mut request = json!(product);
+        request["vectors"] = vectors.into();
+        request["fast"] = fast.into();
+        request["holds"] = holds.into();
+        self.ask_guard(request)
+    }
+
+    /// Names the stream that certifies, or none.
+    ///
+    /// # Errors
+    /// As for every request.
+    pub fn set_trial_stream(&mut self, stream: Option<u64>) -> Result<Refusals, FakeDeviceError> {
+        self.ask_guard(json!({ "trial": stream }))
+    }
+
+    fn ask_guard(&mut self, mut request: Value) -> Result<Refusals, FakeDeviceError> {
+        request["op"] = "guard".into();
+        let said = self.ask(&request)?;
         self.read(said)
     }
 

@@ -22,6 +22,18 @@ pub enum FakeDeviceError {
         /// The file looked for.
         missing: &'static str,
     },
+    /// The tree is of a release whose routing was not written down.
+    #[error(
+        "{}: MLX {version}, whose routing nobody has read: read its quantized.cpp, then \
+         src/rule.rs and src/release.rs",
+        header.display()
+    )]
+    UnknownRelease {
+        /// The version header.
+        header: PathBuf,
+        /// What it says.
+        version: String,
+    },
     /// A tool ran and failed.
     #[error("{what} failed:\n{said}")]
     Tool {

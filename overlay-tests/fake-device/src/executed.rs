@@ -20,8 +20,9 @@ use crate::rule;
 /// whose half store hides most. (The harness proves the kernels of every width.)
 pub const WIDTHS: [u32; 3] = [3, 4, 8];
 
-/// One architecture for each way the rule goes below the limit.
-pub const ARCHITECTURES: [Architecture; 4] = [
+/// One architecture for each way the rule goes below the limit: all products
+/// are computed on them, on the others a few.
+pub const REPRESENTATIVES: [Architecture; 4] = [
     Architecture { generation: 13, size: 'd' },
     Architecture { generation: 14, size: 's' },
     Architecture { generation: 15, size: 'd' },
@@ -31,8 +32,25 @@ pub const ARCHITECTURES: [Architecture; 4] = [
 /// a small matrix.
 pub const ROWS: [u32; 7] = [2, 3, 4, 5, 7, 9, 12];
 
+/// What is computed on an architecture: products, each with its rows.
+#[must_use]
+pub fn cells(architecture: Architecture) -> Vec<(Product, u32)> {
+    if REPRESENTATIVES.contains(&architecture) {
+        return each(&products(), &ROWS);
+    }
+    let few = |product: &Product| product.packing.bits == 4 && product.batch == 1;
+    each(&products().into_iter().filter(few).collect::<Vec<_>>(), &[2, 5, 7])
+}
+
+/// Each product with each number of rows.
+#[must_use]
+pub fn each(products: &[Product], rows: &[u32]) -> Vec<(Product, u32)> {
+    products.iter().flat_map(|product| rows.iter().map(move |m| (*product, *m))).collect()
+}
+
 /// Products small enough to be run lane by lane: the fast kernel and the
-/// generic one, which has a tail and a partial tile of rows; a batch.
+/// generic one, which has a tail and a partial tile of rows; the quad, with
+/// rows of its own that are no whole threadgroup; a batch.
 #[must_use]
 pub fn products() -> Vec<Product> {
     let mut products = Vec::new();
@@ -44,6 +62,10 @@ pub fn products() -> Vec<Product> {
         }
     }
     let packing = Packing::affine(4, 64);
+    for number in [Number::Float32, Number::Float16] {
+        products.push(Product { packing, number, k: 64, n: 72, batch: 1 });
+        products.push(Product { packing, number, k: 128, n: 72, batch: 1 });
+    }
     products.push(Product { packing, number: Number::Float32, k: 512, n: 16, batch: 2 });
     products
 }
@@ -77,7 +99,7 @@ pub fn kernel_library(
 ) -> Result<PathBuf, HarnessError> {
     let shop = Workshop::open(Toolchain::find()?, tree, cache)?;
     let mut names = BTreeSet::new();
-    for architecture in ARCHITECTURES {
+    for architecture in Architecture::all() {
         for product in products {
             for m in [1].into_iter().chain(ROWS) {
                 for &policy in policies {

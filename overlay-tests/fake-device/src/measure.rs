@@ -8,7 +8,7 @@ use crate::FakeDeviceError;
 use crate::architecture::Architecture;
 use crate::build::{Build, Kernels};
 use crate::device::Device;
-use crate::executed::{ARCHITECTURES, ROWS, products, promise};
+use crate::executed::{cells, promise};
 use crate::product::{Policy, Product};
 use crate::routing::{self, Measured};
 use crate::table::{Computed, Table};
@@ -22,7 +22,7 @@ pub struct Whole {
     pub wrong: Vec<String>,
 }
 
-/// Measures. `library` holds the kernels of [`products`].
+/// Measures. `library` holds the kernels of [`cells`].
 ///
 /// # Errors
 /// A device ended, MLX threw, or a kernel could not be run.
@@ -33,12 +33,12 @@ pub fn whole(build: &Build, library: &Path) -> Result<Whole, FakeDeviceError> {
         let mut device = Device::start(build, Kernels::ByName, architecture, &[])?;
         routing::measure(&mut device, architecture, &swept)
     });
-    let arms: Vec<_> = ARCHITECTURES
-        .into_iter()
-        .flat_map(|architecture| Policy::ALL.map(|policy| (architecture, policy)))
+    let arms: Vec<_> = architectures
+        .iter()
+        .flat_map(|&architecture| Policy::ALL.map(|policy| (architecture, policy)))
         .collect();
     let computed = in_parallel(&arms, |&(architecture, policy)| {
-        compute(build, library, architecture, policy, &products())
+        compute(build, library, architecture, policy, &cells(architecture))
     });
     let mut whole = Whole::default();
     for measured in routed {
@@ -52,7 +52,7 @@ pub fn whole(build: &Build, library: &Path) -> Result<Whole, FakeDeviceError> {
     Ok(whole)
 }
 
-/// Computes products on a device under a policy, for each of [`ROWS`].
+/// Computes products, each with its rows, on a device under a policy.
 ///
 /// # Errors
 /// As [`whole`].
@@ -61,17 +61,15 @@ pub fn compute(
     library: &Path,
     architecture: Architecture,
     policy: Policy,
-    products: &[Product],
+    cells: &[(Product, u32)],
 ) -> Result<Vec<Computed>, FakeDeviceError> {
     let mut device = Device::start(build, Kernels::ByName, architecture, &[])?;
     device.use_library(library)?;
     device.set_policy(None, Some(policy))?;
     let mut computed = Vec::new();
-    for &product in products {
-        for m in ROWS {
-            let promise = promise(&mut device, &product, m, u64::from(m))?;
-            computed.push(Computed { architecture, policy, product, m, promise });
-        }
+    for &(product, m) in cells {
+        let promise = promise(&mut device, &product, m, u64::from(m))?;
+        computed.push(Computed { architecture, policy, product, m, promise });
     }
     Ok(computed)
 }

@@ -5,15 +5,17 @@ use std::path::Path;
 use mlx_overlay_fake_device::architecture::Architecture;
 use mlx_overlay_fake_device::build::Kernels;
 use mlx_overlay_fake_device::device::{Device, Route};
-use mlx_overlay_fake_device::product::{Number, Packing, Policy, Product};
-use mlx_overlay_fake_device::routing;
+use mlx_overlay_fake_device::product::{Mode, Number, Packing, Policy, Product};
+use mlx_overlay_fake_device::release::Release;
+use mlx_overlay_fake_device::routing::{self, Routed};
 use mlx_overlay_fake_device::rule::{Expected, Family, expected};
 use overlay_tests_support::Suite;
 
-use crate::support::{build, device, device_with, needs, none_wrong, whole};
+use crate::support::{build, device, device_with, needs, none_wrong, tree, whole};
 
 pub fn add(suite: &mut Suite) {
     suite.test_needing("every architecture routes as the rule says", needs(), whole_table);
+    suite.test_needing("no policy but wide changes the order", needs(), orders_below_the_limit);
     suite.test_needing("docs/routing.md is current", needs(), page_is_current);
     suite.test_needing("a recorded dispatch is the one of the facts page", needs(), facts_page);
     suite.test_needing("a stream's policy is that stream's alone", needs(), nearest_wins);
@@ -25,21 +27,47 @@ pub fn add(suite: &mut Suite) {
 /// M from 1 to 40, three policies. The library of the fake device holds the
 /// tree's instantiations: a host name that is not among them is refused.
 fn whole_table() {
+    Release::of(&tree()).unwrap_or_else(|error| panic!("{error}"));
     let whole = whole();
     none_wrong(&whole.wrong);
     let routes: usize = whole.table.routed.iter().map(|routed| routed.families.len()).sum();
     assert_eq!(routes, 25 * routing::products().len() * 3 * 40, "routes looked at");
 }
 
-/// The page in docs/ is the one this table makes.
+/// What the policies promise, said without the rule: `narrow`, and for affine
+/// weights `streamed`, never take another order below the limit, and leave the
+/// limit where it is.
+fn orders_below_the_limit() {
+    let routed = &whole().table.routed;
+    let matrices = |routed: &Routed| {
+        routed.families.iter().map(|family| *family == Family::Matrix).collect::<Vec<_>>()
+    };
+    // Measured in the order of Policy::ALL.
+    for policies in routed.chunks(Policy::ALL.len()) {
+        let [wide, rest @ ..] = policies else { panic!("no policies") };
+        assert_eq!(wide.policy, Policy::Wide);
+        for routed in rest {
+            assert_eq!((routed.architecture, routed.product), (wide.architecture, wide.product));
+            assert_eq!(matrices(routed), matrices(wide), "{routed:?}");
+            let exact =
+                routed.policy == Policy::Narrow || routed.product.packing.mode == Mode::Affine;
+            let another_order = routed.families.contains(&Family::Wide);
+            assert!(!exact || !another_order, "{routed:?}");
+        }
+    }
+}
+
+/// The page in docs/ is the one this table makes, on either release: the rule
+/// is the same on both.
 fn page_is_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/routing.md");
     let page = std::fs::read_to_string(&path).expect("docs/routing.md");
     assert_eq!(
         page,
         whole().table.page(),
-        "docs/routing.md is behind; run `cargo run -p mlx-overlay-fake-device --bin routing-table \
-         TREE docs/routing.md`"
+        "docs/routing.md is not what {} gives; run `cargo run -p mlx-overlay-fake-device --bin \
+         routing-table TREE docs/routing.md` on the pin's",
+        Release::of(&tree()).expect("a known release")
     );
 }
 

@@ -1,7 +1,9 @@
 //! The promise, computed: MLX's dispatch, and kernels that run on this host.
 
 use mlx_overlay_fake_device::build::Kernels;
-use mlx_overlay_fake_device::executed::{ARCHITECTURES, Source, fp_products, products, promise};
+use mlx_overlay_fake_device::executed::{
+    REPRESENTATIVES, ROWS, Source, each, fp_products, products, promise,
+};
 use mlx_overlay_fake_device::measure::{compute, in_parallel};
 use mlx_overlay_fake_device::product::{Number, Policy};
 use mlx_overlay_fake_device::rule::{Family, expected};
@@ -29,14 +31,18 @@ fn under(policy: Policy) -> Vec<&'static Computed> {
 fn orders_kept() {
     for policy in [Policy::Narrow, Policy::Streamed] {
         let computed = under(policy);
-        assert!(computed.len() > 300, "{} products", computed.len());
+        assert!(computed.len() > 500, "{} products", computed.len());
         for computed in computed {
-            let promise = &computed.promise;
-            let wanted = if policy == Policy::Narrow { Family::Narrow } else { Family::Streamed };
-            assert_eq!(Family::of(&promise.block[0], computed.m), Some(wanted), "{computed:?}");
+            let Computed { product, m, promise, .. } = computed;
+            let wanted = match policy {
+                _ if product.k <= 128 => Family::Quad,
+                Policy::Streamed => Family::Streamed,
+                _ => Family::Narrow,
+            };
+            assert_eq!(Family::of(&promise.block[0], *m), Some(wanted), "{computed:?}");
             // Two arms that ran one kernel would show nothing.
             let one_kernel = promise.chain[0] == promise.block[0];
-            assert_eq!(one_kernel, policy == Policy::Narrow, "{computed:?}");
+            assert_eq!(one_kernel, wanted != Family::Streamed, "{computed:?}");
             assert!(promise.kept(), "{computed:?}");
         }
     }
@@ -56,10 +62,10 @@ fn apples_kernels() {
     all.append(&mut fp_products());
     let library = kernels(Source::Apple, &all, &[Policy::Wide, Policy::Narrow]);
     // Affine is wide from generation 15 on, the fp modes everywhere.
-    let [old, new] = [ARCHITECTURES[0], ARCHITECTURES[2]];
+    let [old, new] = [REPRESENTATIVES[0], REPRESENTATIVES[2]];
     let arms = [(old, Policy::Wide), (new, Policy::Wide), (new, Policy::Narrow)];
     let computed = in_parallel(&arms, |&(architecture, policy)| {
-        compute(build(), &library, architecture, policy, &all).expect("products")
+        compute(build(), &library, architecture, policy, &each(&all, &ROWS)).expect("products")
     });
     let (wide, narrow): (Vec<_>, Vec<_>) =
         computed.iter().flatten().partition(|computed| computed.policy == Policy::Wide);

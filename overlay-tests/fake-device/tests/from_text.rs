@@ -1,27 +1,37 @@
 //! Kernels from text, as `MLX_METAL_JIT` builds get them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mlx_overlay_fake_device::architecture::Architecture;
 use mlx_overlay_fake_device::build::Kernels;
+use mlx_overlay_fake_device::cache;
 use mlx_overlay_fake_device::device::Route;
+use mlx_overlay_fake_device::instantiations::{self, Compiled};
 use mlx_overlay_fake_device::product::Policy;
 use mlx_overlay_fake_device::routing;
 use mlx_overlay_fake_device::rule::{Expected, expected};
 use mlx_overlay_fake_device::templates;
+use mlx_overlay_harness::HarnessError;
 use overlay_tests_support::Suite;
 
-use crate::support::{device, needs, none_wrong};
+use crate::support::{device, needs, none_wrong, tree};
 
 pub fn add(suite: &mut Suite) {
     suite.test_needing("every template argument list fits its kernel", needs(), lists_fit);
+    suite.test_needing("a list that does not fit is refused", needs(), misfits);
+}
+
+fn compiled(definitions: &BTreeSet<String>) -> Result<Compiled, HarnessError> {
+    instantiations::compile(&tree(), &cache::folder().expect("a cache folder"), definitions)
 }
 
 /// One architecture for each way the rule goes; every product and policy; an M
-/// for each tile, and one above every limit.
+/// for each tile, and one above every limit. Each list is held against the text
+/// that MLX hands to Metal's compiler, and compiled as far as this host can.
 fn lists_fit() {
     let rows = [1, 2, 3, 4, 5, 40];
     let mut wrong = Vec::new();
+    let mut all = BTreeSet::new();
     for (generation, size) in [(13, 'g'), (15, 'd'), (17, 's')] {
         let architecture = Architecture { generation, size };
         let mut device = device(Kernels::FromText, generation, size);
@@ -59,7 +69,43 @@ fn lists_fit() {
             if let Err(why) = templates::fits(&definition, source) {
                 wrong.push(format!("{architecture}: {why}"));
             }
+            all.insert(definition);
         }
     }
     none_wrong(&wrong);
+    let compiled = compiled(&all).unwrap_or_else(|error| panic!("{error}"));
+    let Compiled { bodies, signatures, others } = compiled;
+    eprintln!(
+        "template argument lists: {bodies} compiled with the kernel's body; of {signatures} matrix \
+         products the signature alone; {others} of other headers held against the text alone"
+    );
+    assert!(bodies > 300 && signatures > 50, "{compiled:?}");
+}
+
+/// clang judges counts, kinds and what a body makes of the arguments.
+fn misfits() {
+    let judged = |kernel: &str| {
+        let definition =
+            format!("template [[host_name(\"a\")]] [[kernel]] decltype({kernel}) {kernel};");
+        compiled(&BTreeSet::from([definition])).map(|compiled| compiled.bodies)
+    };
+    for (kernel, bodies) in [
+        ("affine_qmv<float16_t, 64, 4, 0, 0, 4>", 1),
+        ("affine_qmv_quad<float, 64, 4, 64, 0>", 1),
+        ("fp_qmv_wide<bfloat16_t, 32, 4, 4, 16, 0>", 1),
+        ("affine_qmm_t<float16_t, 64, 4, true, false>", 0),
+    ] {
+        let judged = judged(kernel).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(judged, bodies, "{kernel}");
+    }
+    for (kernel, said) in [
+        ("affine_qmv<float16_t, 64, 4, 0, 0, 4, 1>", "affine_qmv"),
+        ("affine_qmv_fast_streamed<float16_t, 64, 4>", "affine_qmv_fast_streamed"),
+        ("affine_qmv_streamed<64, float16_t, 4, 2, 0>", "affine_qmv_streamed"),
+        ("affine_qmv<float16_t, 64, 7, 0, 0, 4>", "Template undefined for bits"),
+        ("affine_qmm_t<float16_t, 64, 4, true>", "affine_qmm_t"),
+    ] {
+        let error = judged(kernel).expect_err(kernel);
+        assert!(error.to_string().contains(said), "{kernel}: {error}");
+    }
 }

@@ -5,6 +5,7 @@ mod by_name;
 mod computed;
 mod flight;
 mod from_text;
+mod guard;
 mod objects;
 mod probe;
 mod support;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
     by_name::add(&mut suite);
     from_text::add(&mut suite);
     flight::add(&mut suite);
+    guard::add(&mut suite);
     computed::add(&mut suite);
     probe::add(&mut suite);
     suite.run()

@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <mutex>
+#include <utility>
+
 #include "driver/route.h"
 #include "driver/streams.h"
 
@@ -38,6 +41,37 @@ void run(Run kernel_run, const fake::Dispatch& d) {
   if (why) {
     throw std::runtime_error(d.kernel.name + ": " + why);
   }
+}
+
+// Why a kernel could not be run. At the pin MLX tells of it only where somebody
+// already waits for the event; a result nobody computed must not pass for one.
+class Failure {
+ public:
+  void note(const std::string& why) {
+    std::lock_guard lock(mutex_);
+    why_ = why;
+  }
+  void rethrow() {
+    std::lock_guard lock(mutex_);
+    if (!why_.empty()) {
+      throw std::runtime_error(std::exchange(why_, {}));
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string why_;
+};
+
+Failure& failure() {
+  static auto* failure = new Failure;
+  return *failure;
+}
+
+void eval(mx::array a) {
+  failure().note("");
+  mx::eval(a);
+  failure().rethrow();
 }
 
 std::string hex(const char* bytes, size_t size) {
@@ -122,7 +156,14 @@ void use_library(const std::string& path) {
   if (!kernel_run) {
     throw std::runtime_error(dlerror());
   }
-  fake::set_runner([=](const fake::Dispatch& d) { run(kernel_run, d); });
+  fake::set_runner([=](const fake::Dispatch& d) {
+    try {
+      run(kernel_run, d);
+    } catch (const std::exception& e) {
+      failure().note(e.what());
+      throw;
+    }
+  });
 }
 
 Json compute(const Json& request) {
@@ -136,13 +177,13 @@ Json compute(const Json& request) {
   fake::take_dispatches();
 
   auto block = product(p, x, w, s);
-  mx::eval(block);
+  eval(block);
   auto block_kernels = kernels();
 
   Json chain = Json::array();
   for (int i = 0; i < m; i++) {
     auto one = product(p, some_rows(x, i, i + 1), w, s);
-    mx::eval(one);
+    eval(one);
     chain.push_back(rows(one));
   }
   auto chain_kernels = kernels();
@@ -163,7 +204,7 @@ Json compute_rows(const Json& request) {
   auto x = random_x(p, request.at("m"), seed);
   auto some = some_rows(x, request.at("from"), request.at("to"));
   auto result = product(p, some, w, s);
-  mx::eval(result);
+  eval(result);
   return {{"rows", rows(result)}};
 }
 

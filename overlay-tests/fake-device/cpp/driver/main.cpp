@@ -10,6 +10,7 @@
 
 #include "driver/compute.h"
 #include "driver/flight.h"
+#include "driver/guard.h"
 #include "driver/policy.h"
 #include "driver/route.h"
 #include "driver/streams.h"
@@ -40,6 +41,9 @@ Json answer(const Json& request) {
   }
   if (op == "counts") {
     return take_counts();
+  }
+  if (op == "guard") {
+    return guard(request);
   }
   if (op == "flight") {
     return flight(request);

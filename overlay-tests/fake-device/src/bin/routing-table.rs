@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use mlx_overlay_fake_device::build::Build;
 use mlx_overlay_fake_device::executed::{Source, kernel_library, products};
 use mlx_overlay_fake_device::product::Policy;
+use mlx_overlay_fake_device::release::Release;
 use mlx_overlay_fake_device::{FakeDeviceError, cache, measure};
 
 fn main() -> ExitCode {
@@ -31,6 +32,10 @@ fn main() -> ExitCode {
 
 /// Writes the page where the table is as the rule says; gives where it is not.
 fn write(tree: &Path, page: &Path) -> Result<Vec<String>, FakeDeviceError> {
+    let release = Release::of(tree)?;
+    if release != Release::Pin {
+        eprintln!("the page speaks of the pin; this tree is of {release}, and routes alike");
+    }
     let cache = cache::folder()?;
     let build = Build::of(tree, &cache)?;
     let library = kernel_library(tree, &cache, Source::Text, &products(), &Policy::ALL)?;
