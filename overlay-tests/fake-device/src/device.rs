@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::FakeDeviceError;
@@ -91,6 +91,16 @@ pub struct Counts {
     pub affine: FamilyCounts,
     /// mxfp4, mxfp8, nvfp4.
     pub fp: FamilyCounts,
+}
+
+/// How x lies in something larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum View {
+    /// Contiguous, from the second value on.
+    Shifted,
+    /// Its rows lie apart.
+    Apart,
 }
 
 /// What the guard kept from being streamed.
@@ -297,6 +307,21 @@ impl Device {
         let mut request = json!(product);
         request["arguments"] = true.into();
         self.ask_route(request, stream, m)
+    }
+
+    /// The same of an x that is a view of something larger.
+    ///
+    /// # Errors
+    /// As for every request.
+    pub fn route_of_view(
+        &mut self,
+        product: &Product,
+        view: View,
+        m: &[u32],
+    ) -> Result<Vec<Route>, FakeDeviceError> {
+        let mut request = json!(product);
+        request["view"] = json!(view);
+        self.ask_route(request, 0, m)
     }
 
     fn ask_route(

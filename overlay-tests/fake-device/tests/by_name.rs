@@ -4,7 +4,7 @@ use std::path::Path;
 
 use mlx_overlay_fake_device::architecture::Architecture;
 use mlx_overlay_fake_device::build::Kernels;
-use mlx_overlay_fake_device::device::{Device, Route};
+use mlx_overlay_fake_device::device::{Device, Route, View};
 use mlx_overlay_fake_device::product::{Mode, Number, Packing, Policy, Product};
 use mlx_overlay_fake_device::release::Release;
 use mlx_overlay_fake_device::routing::{self, Routed};
@@ -18,6 +18,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("no policy but wide changes the order", needs(), orders_below_the_limit);
     suite.test_needing("docs/routing.md is current", needs(), page_is_current);
     suite.test_needing("a recorded dispatch is the one of the facts page", needs(), facts_page);
+    suite.test_needing("a view is copied where its kernel wants it", needs(), views);
     suite.test_needing("a stream's policy is that stream's alone", needs(), nearest_wins);
     suite.test_needing("the environment sets the process policy once", needs(), environment);
     suite.test_needing("a kernel that does not exist is refused", needs(), unknown_kernel);
@@ -93,6 +94,33 @@ fn facts_page() {
     assert_eq!(wide[0].grid, [1, 512, 1]);
     assert_eq!(wide[0].group, [32, 2, 1]);
     assert_eq!(wide[0].arguments.keys().copied().collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
+}
+
+/// Rows that lie apart are copied for every kernel, by upstream. The streamed
+/// kernels read four values of x at a time: what does not start at a multiple of
+/// four is copied for them, and for them alone.
+fn views() {
+    let architecture = Architecture { generation: 15, size: 's' };
+    let mut device = device(Kernels::ByName, architecture.generation, architecture.size);
+    for batch in [1, 3] {
+        let product = Product { batch, ..four_bits(512, 512) };
+        for policy in Policy::ALL {
+            device.set_policy(None, Some(policy)).expect("a policy");
+            for view in [View::Shifted, View::Apart] {
+                let routes = device.route_of_view(&product, view, &[1, 4]).expect("routes");
+                for (m, route) in [1, 4].into_iter().zip(&routes) {
+                    let Route::Dispatched(dispatches) = route else { panic!("{route:?}") };
+                    let [copies @ .., last] = &dispatches[..] else { panic!("{route:?}") };
+                    let Expected { family, exactly } = expected(architecture, &product, m, policy);
+                    let (name, grid, _) = exactly.expect("a few rows are a qmv");
+                    assert_eq!((&last.kernel, last.grid), (&name, grid), "{view:?}");
+                    let copied = view == View::Apart || family == Family::Streamed;
+                    assert_eq!(copies.len(), usize::from(copied), "{policy:?} {view:?} {m}");
+                    assert!(copies.iter().all(|copy| copy.kernel.contains("copy")), "{copies:?}");
+                }
+            }
+        }
+    }
 }
 
 fn went_to(device: &mut Device, product: &Product, stream: u64) -> String {

@@ -20,13 +20,32 @@ Json arguments(const fake::Dispatch& dispatch) {
   return list;
 }
 
+// x as a user may have it: whole, or a view of something larger that starts at
+// its second value, or whose rows lie apart.
+mx::array
+unread_x(const Product& p, int m, const std::string& view, mx::Stream s) {
+  auto shape = p.x_shape(m);
+  if (view == "shifted") {
+    int size = p.batch * m * p.k;
+    auto flat = mx::slice(unread({size + 1}, p.type), {1}, {size + 1}, s);
+    return mx::reshape(flat, shape, s);
+  }
+  if (view == "apart") {
+    auto wider = shape;
+    wider.back() += 1;
+    auto start = mx::Shape(shape.size(), 0);
+    return mx::slice(unread(wider, p.type), start, shape, s);
+  }
+  return unread(shape, p.type);
+}
+
 Json route_one(
     const Product& p,
-    int m,
+    const mx::array& x,
     const Weights& w,
     mx::Stream s,
     Detail detail) {
-  auto result = product(p, unread(p.x_shape(m), p.type), w, s);
+  auto result = product(p, x, w, s);
   try {
     mx::async_eval(result);
   } catch (const std::exception& e) {
@@ -67,10 +86,11 @@ Json route(const Json& request) {
   auto detail = request.value("arguments", false) ? Detail::Arguments
                                                   : Detail::Kernel;
   auto w = unread_weights(p);
+  auto view = request.value("view", "whole");
   fake::take_dispatches();
   Json routes = Json::array();
   for (int m : request.at("m")) {
-    routes.push_back(route_one(p, m, w, s, detail));
+    routes.push_back(route_one(p, unread_x(p, m, view, s), w, s, detail));
   }
   mx::synchronize(s);
   return {{"routes", routes}};

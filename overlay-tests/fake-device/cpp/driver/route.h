@@ -7,7 +7,8 @@
 namespace driver {
 
 // For each M of request["m"], the dispatches of one quantized product; with
-// their arguments where request["arguments"].
+// their arguments where request["arguments"]. x is whole, or a view that is
+// "shifted" by one value or whose rows lie "apart", as request["view"] says.
 Json route(const Json& request);
 
 // What is told of a dispatch: what is asked to run, or its arguments too.
