@@ -7,7 +7,7 @@ use mlx_overlay_engine::git::{CommitInfo, GitError, History, Limits, Mirror, fol
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::registry::{Network, Registry};
 use mlx_overlay_engine::series::Series;
-use mlx_overlay_engine::snapshot::Tree;
+use mlx_overlay_engine::snapshot::{Remembered, Tree};
 use mlx_overlay_engine::source::SnapshotSource;
 
 use super::commands::fetch::{SourceArgs, network};
@@ -76,7 +76,9 @@ impl Start {
         let series = Series::load(&pin)?;
         let history = history(args, &pin, ui)?;
         let tree: Box<dyn Tree> = match &history {
-            Some(history) if history.has(pin.commit) => Box::new(history.tree(pin.commit)?),
+            Some(history) if history.has(pin.commit) => {
+                Box::new(Remembered::new(history.tree(pin.commit)?))
+            }
             _ => Box::new(args.source.acquire(&pin, ui)?.tree),
         };
         Ok(Self { project, pin, series, tree, history })
@@ -113,7 +115,7 @@ impl Start {
                 date: Some(commit.date.clone()),
                 subject: Some(commit.subject.clone()),
             },
-            tree: Box::new(history.tree(id)?),
+            tree: Box::new(Remembered::new(history.tree(id)?)),
             commit: Some(commit),
         })
     }
@@ -175,6 +177,7 @@ impl From<DriftError> for CommandError {
     fn from(error: DriftError) -> Self {
         match error {
             DriftError::Lay(error) => error.into(),
+            DriftError::Git(error) => error.into(),
             error @ DriftError::NotAtPin { .. } => CommandError::new(ErrorKind::Refused, error)
                 .hint("overlay apply says what does not hold, and where"),
             error @ DriftError::Read(_) => CommandError::new(ErrorKind::Failed, error),

@@ -40,7 +40,13 @@ pub fn named(end: &End) -> String {
 /// What a commit is called in a line.
 #[must_use]
 pub fn cause(cause: &Cause) -> String {
-    format!("{} {} {}", &cause.commit.to_string()[..8], cause.date, cause.subject)
+    let without = if cause.undone { "without " } else { "" };
+    format!("{without}{} {} {}", &cause.commit.to_string()[..8], cause.date, cause.subject)
+}
+
+/// Since when it is so.
+fn since(found: &Cause) -> String {
+    if found.undone { cause(found) } else { format!("since {}", cause(found)) }
 }
 
 /// The states and how many items are in each, what holds first.
@@ -55,9 +61,14 @@ fn counted(report: &Report) -> String {
 fn summary(report: &Report) -> String {
     let mut line = format!("{} → {}", named(&report.pin), named(&report.target));
     if let (Some(commits), Some(touching)) = (report.commits, report.touching) {
+        let undone = match report.undone {
+            Some(undone) if undone == commits => ", all of which the target does not have".into(),
+            Some(undone) => format!(", {undone} of which the target does not have"),
+            None => String::new(),
+        };
         let _ = write!(
             line,
-            ": {}, {touching} of them touching what the series rests on",
+            ": {}{undone}, {touching} of them touching what the series rests on",
             count(commits, "upstream commit")
         );
     }
@@ -148,7 +159,7 @@ fn section(ui: &mut Ui, title: &str, findings: &[&Finding], report: &Report, sho
             ui.line(format!("{INDENT}{why}"));
         }
         if let Some(found) = &finding.cause {
-            ui.line(format!("{INDENT}since {}", cause(found)));
+            ui.line(format!("{INDENT}{}", since(found)));
         }
         if let Some(conflict) = report.hunk(&finding.item).and_then(|h| h.conflict.as_ref()) {
             render::both_sides(ui, conflict);
@@ -241,7 +252,8 @@ pub fn markdown(ui: &mut Ui, report: &Report, shown: Shown) {
         ui.line("| --- | --- | --- | --- |");
         for finding in &report.findings {
             let why = why(report, &finding.item).map(|w| format!(": {w}")).unwrap_or_default();
-            let place = place(report, &finding.item).unwrap_or_default();
+            let place = place(report, &finding.item);
+            let place = place.map(|p| format!("`{p}`")).unwrap_or_default();
             let since = finding.cause.as_ref().map(cause).unwrap_or_default();
             let state = if finding.needs_person {
                 format!("**{}**", finding.state)
@@ -249,7 +261,7 @@ pub fn markdown(ui: &mut Ui, report: &Report, shown: Shown) {
                 finding.state.to_string()
             };
             let what = cell(&format!("{}{why}", finding.item));
-            ui.line(format!("| {state} | {what} | `{place}` | {} |", cell(&since)));
+            ui.line(format!("| {state} | {what} | {place} | {} |", cell(&since)));
         }
     }
     for (old, new) in report.moved_citations() {
@@ -263,9 +275,10 @@ pub fn markdown(ui: &mut Ui, report: &Report, shown: Shown) {
         for Step { commit, changes } in steps {
             let changes: Vec<String> =
                 changes.iter().map(|c| format!("{}: {} → {}", c.item, c.from, c.to)).collect();
+            let without = if commit.undone { "without " } else { "" };
             let id = &commit.commit.to_string()[..8];
             let (subject, changes) = (cell(&commit.subject), cell(&changes.join("; ")));
-            ui.line(format!("| `{id}` | {} | {subject} | {changes} |", commit.date));
+            ui.line(format!("| {without}`{id}` | {} | {subject} | {changes} |", commit.date));
         }
     }
     if shown.diff {

@@ -371,10 +371,10 @@ impl<'t> Ground<'t> {
             None if is_indexed(patch, &file.bytes) => place_alone(hunks, &text, Text::Base),
             None => place_alone(hunks, &text, known),
         };
-        let places = one_site_each(places, hunks);
+        let places = one_site_each(places);
         let edits = places.iter().flatten().flat_map(|p| &p.edits);
         let bytes = edited(&text, edits).into();
-        Ok(Content { bytes, hunks: reports(to, hunks, &places) })
+        Ok(Content { bytes, hunks: reports(to, hunks, &places, &text) })
     }
 }
 
@@ -498,27 +498,19 @@ fn is_indexed(patch: &FilePatch, bytes: &[u8]) -> bool {
 }
 
 /// Turns down a hunk whose place an earlier one of the file took.
-fn one_site_each(places: Vec<Place>, hunks: &[Hunk]) -> Vec<Place> {
+pub(crate) fn one_site_each(places: Vec<Place>) -> Vec<Place> {
     let mut end: Option<usize> = None;
     let mut insertion_at: Option<usize> = None;
     places
         .into_iter()
-        .zip(hunks)
-        .map(|(place, hunk)| {
+        .map(|place| {
             let placed = place?;
             let taken = placed.edits.iter().any(|e| {
                 end.is_some_and(|end| e.range.start < end) || (insertion_at == Some(e.range.start))
             });
             if taken {
-                let wanted = hunk
-                    .preimage()
-                    .map(|l| String::from_utf8_lossy(l).trim_end().to_string())
-                    .collect();
-                return Err(Unplaced {
-                    class: HunkClass::Conflict,
-                    why: "another hunk of the patch has its place".into(),
-                    conflict: Conflict { wanted, ..Conflict::default() },
-                });
+                let why = "another hunk of the patch has its place".into();
+                return Err(Unplaced { class: HunkClass::Conflict, why, found: None });
             }
             if let Some(last) = placed.edits.last() {
                 end = Some(last.range.end);
@@ -529,7 +521,7 @@ fn one_site_each(places: Vec<Place>, hunks: &[Hunk]) -> Vec<Place> {
         .collect()
 }
 
-fn edited<'e>(text: &[&[u8]], edits: impl Iterator<Item = &'e Edit>) -> Vec<u8> {
+pub(crate) fn edited<'e>(text: &[&[u8]], edits: impl Iterator<Item = &'e Edit>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut next = 0;
     for edit in edits {
@@ -561,7 +553,7 @@ fn blank(class: HunkClass, file: &TreePath, index: usize, hunk: &Hunk) -> HunkRe
     }
 }
 
-fn reports(path: &TreePath, hunks: &[Hunk], places: &[Place]) -> Vec<HunkReport> {
+fn reports(path: &TreePath, hunks: &[Hunk], places: &[Place], text: &[&[u8]]) -> Vec<HunkReport> {
     let mut shift = 0;
     let report = |((i, hunk), place): ((usize, &Hunk), &Place)| match place {
         Ok(Placed { class, site, edits, inferred, rivals, nearby }) => {
@@ -580,10 +572,10 @@ fn reports(path: &TreePath, hunks: &[Hunk], places: &[Place]) -> Vec<HunkReport>
                 ..blank(*class, path, i, hunk)
             }
         }
-        Err(Unplaced { class, why, conflict }) => HunkReport {
-            why: Some(why.clone()),
-            conflict: Some(conflict.clone()),
-            ..blank(*class, path, i, hunk)
+        Err(unplaced) => HunkReport {
+            why: Some(unplaced.why.clone()),
+            conflict: Some(unplaced.conflict(hunk, text)),
+            ..blank(unplaced.class, path, i, hunk)
         },
     };
     hunks.iter().enumerate().zip(places).map(report).collect()

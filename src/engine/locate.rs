@@ -44,8 +44,29 @@ pub struct Unplaced {
     pub class: HunkClass,
     /// Why, in a sentence.
     pub why: String,
-    /// Both sides.
-    pub conflict: Conflict,
+    /// The lines (0-based) that stand where its own should be, where that is
+    /// known.
+    pub found: Option<Range<usize>>,
+}
+
+impl Unplaced {
+    /// Both sides, for a report: it costs a look at the whole text.
+    #[must_use]
+    pub fn conflict(&self, hunk: &Hunk, text: &[&[u8]]) -> Conflict {
+        let wanted: Vec<&[u8]> = hunk.preimage().collect();
+        let found = self.found.clone().filter(|r| r.start <= r.end && r.end <= text.len());
+        // A conflict in a file that was rewritten can span all of it; what a
+        // person needs is the neighbourhood.
+        let shown_part = found.clone().map(|r| r.start..r.end.min(r.start + 2 * wanted.len() + 6));
+        Conflict {
+            wanted: wanted.iter().map(|l| shown(l)).collect(),
+            found: shown_part
+                .map(|r| text[r].iter().map(|l| shown(l)).collect())
+                .unwrap_or_default(),
+            found_line: found.map(|r| r.start + 1),
+            hint_line: nearest(&wanted, text, stated(hunk)).map(|at| at + 1),
+        }
+    }
 }
 
 /// A hunk's place, or why it has none.
@@ -83,15 +104,27 @@ pub fn place_mapped(hunks: &[Hunk], base: &[&[u8]], text: &[&[u8]]) -> Vec<Place
     if base == text {
         return in_base;
     }
-    let map = LineMap::new(base, text);
+    map_places(hunks, &in_base, base, text, &LineMap::new(base, text))
+}
+
+/// As [`place_mapped`], where the places in the base are known already, and
+/// where its lines went.
+#[must_use]
+pub fn map_places(
+    hunks: &[Hunk],
+    in_base: &[Place],
+    base: &[&[u8]],
+    text: &[&[u8]],
+    map: &LineMap,
+) -> Vec<Place> {
     hunks
         .iter()
         .zip(in_base)
         .map(|(hunk, place)| match place {
-            Ok(placed) => map_hunk(hunk, &placed, base, text, &map),
-            Err(mut unplaced) => {
-                unplaced.why = format!("in the text it was made for, {}", unplaced.why);
-                Err(unplaced)
+            Ok(placed) => map_hunk(hunk, placed, base, text, map),
+            Err(Unplaced { class, why, .. }) => {
+                let why = format!("in the text it was made for, {why}");
+                Err(Unplaced { class: *class, why, found: None })
             }
         })
         .collect()
@@ -228,7 +261,7 @@ fn judge(
     };
     let rivals: Vec<usize> = fits[i].iter().copied().filter(|&at| at != choice.at).collect();
     if !in_order(i, hunks, fits, chosen).contains(&choice.at) {
-        return Err(conflict(hunk, text, None, OTHER_ORDER));
+        return Err(conflict(None, OTHER_ORDER));
     }
     // The text stands where the header says, but it stands in other places too,
     // and a neighbour that has one place only says that everything moved.
@@ -237,7 +270,7 @@ fn judge(
         .and_then(|s| stated(hunk).checked_add_signed(s))
         .is_some_and(|at| rivals.contains(&at));
     if choice.at == stated(hunk) && shifted {
-        return Err(ambiguous(hunk, &fits[i], text));
+        return Err(ambiguous(&fits[i]));
     }
     Ok(Placed {
         class: if choice.at == stated(hunk) { HunkClass::Exact } else { HunkClass::Offset },
@@ -278,7 +311,7 @@ fn edits(hunk: &Hunk, at: usize) -> Vec<Edit> {
 
 fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], text: &[&[u8]], map: &LineMap) -> Place {
     if placed.edits.is_empty() {
-        return Err(conflict(hunk, text, None, "it changes nothing"));
+        return Err(conflict(None, "it changes nothing"));
     }
     if let Some(landed) = landed_whole(hunk, placed, text, map) {
         return Ok(Placed {
@@ -296,14 +329,14 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], text: &[&[u8]], map: &
         match map.fate(edit.range.clone(), &wanted, text) {
             Fate::Kept(range) => kept.push(Edit { range, lines: edit.lines.clone() }),
             Fate::Landed(range) => {
-                return Err(conflict(hunk, text, Some(&range), "part of it is there already"));
+                return Err(conflict(Some(&range), "part of it is there already"));
             }
             Fate::Changed(found) => {
                 if stands_but_for_line_ends(&edit.range, base, text) {
-                    return Err(line_endings(hunk, text, &found));
+                    return Err(line_endings(&found));
                 }
                 let why = "upstream changed the lines it changes, or a line next to them";
-                return Err(conflict(hunk, text, Some(&found), why));
+                return Err(conflict(Some(&found), why));
             }
             Fate::Unsure(places) => {
                 let why = format!(
@@ -311,7 +344,7 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], text: &[&[u8]], map: &
                      the old ones: line {}",
                     list(&places)
                 );
-                let mut unplaced = conflict(hunk, text, None, &why);
+                let mut unplaced = conflict(None, &why);
                 unplaced.class = HunkClass::Ambiguous;
                 return Err(unplaced);
             }
@@ -341,7 +374,7 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], text: &[&[u8]], map: &
         }
         Surroundings::Other => {
             let why = "its lines stand here, but in another function than the one it was made for";
-            return Err(conflict(hunk, text, Some(&site), why));
+            return Err(conflict(Some(&site), why));
         }
     };
     let class = match placed.class {
@@ -441,8 +474,8 @@ const OTHER_ORDER: &str = "the hunks of this file stand in another order than it
 fn unplaced_alone(hunk: &Hunk, fits: &[usize], text: &[&[u8]]) -> Unplaced {
     match fits {
         [] => {}
-        [_] => return conflict(hunk, text, None, OTHER_ORDER),
-        _ => return ambiguous(hunk, fits, text),
+        [_] => return conflict(None, OTHER_ORDER),
+        _ => return ambiguous(fits),
     }
     let standing = anywhere(&hunk.preimage().collect::<Vec<_>>(), text);
     if is_bare(hunk) && !text.is_empty() && !standing.is_empty() {
@@ -454,12 +487,12 @@ fn unplaced_alone(hunk: &Hunk, fits: &[usize], text: &[&[u8]]) -> Unplaced {
             "it has no context, so nothing proves its place{stand}; give the text it was made for \
              (--base), or make it again with context"
         );
-        let mut unplaced = conflict(hunk, text, None, &why);
+        let mut unplaced = conflict(None, &why);
         unplaced.class = HunkClass::Ambiguous;
         return unplaced;
     }
     if let Some(at) = standing_but_for_line_ends(hunk, text) {
-        return line_endings(hunk, text, &(at..at + hunk.old.len));
+        return line_endings(&(at..at + hunk.old.len));
     }
     let start = stated(hunk).min(text.len());
     let found = start..(start + hunk.old.len).min(text.len());
@@ -483,16 +516,16 @@ fn unplaced_alone(hunk: &Hunk, fits: &[usize], text: &[&[u8]]) -> Unplaced {
         }
         None => "its lines do not stand anywhere in the file".into(),
     };
-    conflict(hunk, text, Some(&found), &why)
+    conflict(Some(&found), &why)
 }
 
-fn ambiguous(hunk: &Hunk, fits: &[usize], text: &[&[u8]]) -> Unplaced {
+fn ambiguous(fits: &[usize]) -> Unplaced {
     let why = format!(
         "its lines are not known to belong at the line it states, and stand at several: line {}; \
          give the text it was made for (--base)",
         list(fits)
     );
-    let mut unplaced = conflict(hunk, text, None, &why);
+    let mut unplaced = conflict(None, &why);
     unplaced.class = HunkClass::Ambiguous;
     unplaced
 }
@@ -502,10 +535,10 @@ fn list(lines: &[usize]) -> String {
     lines.iter().map(|l| (l + 1).to_string()).collect::<Vec<_>>().join(", ")
 }
 
-fn line_endings(hunk: &Hunk, text: &[&[u8]], found: &Range<usize>) -> Unplaced {
+fn line_endings(found: &Range<usize>) -> Unplaced {
     let why = "its lines are there, with other line ends: one side has CR LF, the other LF; \
                convert the patch or the file";
-    let mut unplaced = conflict(hunk, text, Some(found), why);
+    let mut unplaced = conflict(Some(found), why);
     unplaced.class = HunkClass::LineEndings;
     unplaced
 }
@@ -526,6 +559,10 @@ fn standing_but_for_line_ends(hunk: &Hunk, text: &[&[u8]]) -> Option<usize> {
 }
 
 fn stands_but_for_line_ends(range: &Range<usize>, base: &[&[u8]], text: &[&[u8]]) -> bool {
+    let plain = |l: &&[u8]| l.ends_with(b"\n") && !l.ends_with(b"\r\n");
+    if base.iter().all(plain) && text.iter().all(plain) {
+        return false;
+    }
     let bare = |t: &[&[u8]]| t.iter().map(|l| without_line_end(l).to_vec()).collect::<Vec<_>>();
     let (base, text) = (bare(base), bare(text));
     let base: Vec<&[u8]> = base.iter().map(Vec::as_slice).collect();
@@ -533,25 +570,8 @@ fn stands_but_for_line_ends(range: &Range<usize>, base: &[&[u8]], text: &[&[u8]]
     matches!(LineMap::new(&base, &text).fate(range.clone(), &[], &text), Fate::Kept(_))
 }
 
-fn conflict(hunk: &Hunk, text: &[&[u8]], found: Option<&Range<usize>>, why: &str) -> Unplaced {
-    let wanted: Vec<&[u8]> = hunk.preimage().collect();
-    let found = found.filter(|r| r.start <= r.end && r.end <= text.len());
-    // A conflict in a file that was rewritten can span all of it; what a
-    // person needs is the neighbourhood.
-    let end = found.map(|r| r.end.min(r.start + 2 * wanted.len() + 6));
-    Unplaced {
-        class: HunkClass::Conflict,
-        why: why.to_string(),
-        conflict: Conflict {
-            wanted: wanted.iter().map(|l| shown(l)).collect(),
-            found: found
-                .zip(end)
-                .map(|(r, end)| text[r.start..end].iter().map(|l| shown(l)).collect())
-                .unwrap_or_default(),
-            found_line: found.map(|r| r.start + 1),
-            hint_line: nearest(&wanted, text, stated(hunk)).map(|at| at + 1),
-        },
-    }
+fn conflict(found: Option<&Range<usize>>, why: &str) -> Unplaced {
+    Unplaced { class: HunkClass::Conflict, why: why.to_string(), found: found.cloned() }
 }
 
 /// The place where most of the wanted lines stand, at least half of them, the

@@ -10,13 +10,25 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use imara_diff::{Algorithm, Diff, InternedInput};
+
+/// A line by its number: see [`Numbers`].
+pub use imara_diff::Token as Number;
 
 /// Splits a text into its lines, each with its own line end; the last one may
 /// have none. The empty text has no line.
 #[must_use]
 pub fn lines(text: &[u8]) -> Vec<&[u8]> {
-    text.split_inclusive(|&b| b == b'\n').collect()
+    let mut lines = Vec::with_capacity(text.len() / 24);
+    let mut begin = 0;
+    for at in memchr::memchr_iter(b'\n', text) {
+        lines.push(&text[begin..=at]);
+        begin = at + 1;
+    }
+    if begin < text.len() {
+        lines.push(&text[begin..]);
+    }
+    lines
 }
 
 /// What became of a range of lines and of the two lines beside it.
@@ -35,14 +47,17 @@ pub enum Fate {
 
 /// Where the lines of an old text went in a new one.
 pub struct LineMap {
-    /// Per reading, old line to new line, both counted from 1: 0 stands for the
-    /// start of the text and `len + 1` for its end, which always correspond.
-    readings: Vec<Vec<Option<usize>>>,
+    readings: Vec<Reading>,
+    old_len: usize,
     new_len: usize,
 }
 
+/// One reading of a diff: its runs of equal lines, 0-based, in order, none empty
+/// and no two of them touching on both sides.
+type Reading = Vec<Block>;
+
 /// A run of equal lines: old start, new start, length.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
     old: usize,
     new: usize,
@@ -53,45 +68,60 @@ impl LineMap {
     /// Compares the two texts, given as lines.
     #[must_use]
     pub fn new(old: &[&[u8]], new: &[&[u8]]) -> Self {
-        let mut ids = HashMap::new();
-        let mut intern = |text: &[&[u8]]| -> Vec<u32> {
-            let mut id_of = |line: &&[u8]| {
-                let next = u32::try_from(ids.len()).expect("fewer lines than memory holds");
-                *ids.entry(line.to_vec()).or_insert(next)
-            };
-            text.iter().map(&mut id_of).collect()
-        };
-        let (old, new) = (intern(old), intern(new));
-        let mut readings: Vec<Vec<Option<usize>>> = Vec::new();
-        for algorithm in [Algorithm::Myers, Algorithm::Patience] {
-            let blocks = equal_blocks(algorithm, &old, &new);
+        let mut lines: InternedInput<&[u8]> = InternedInput::default();
+        lines.update_before(old.iter().copied());
+        lines.update_after(new.iter().copied());
+        Self::of_numbers(&lines.before, &lines.after)
+    }
+
+    /// Compares two texts whose lines are numbered alike.
+    #[must_use]
+    pub fn of_numbers(old: &[Number], new: &[Number]) -> Self {
+        let mut readings: Vec<Reading> = Vec::new();
+        for blocks in diffs(old, new) {
             for slide in [slide_up, slide_down] {
                 let mut blocks = blocks.clone();
-                slide(&mut blocks, &old, &new);
-                let reading = reading(&blocks, old.len(), new.len());
+                slide(&mut blocks, old, new);
+                let reading = joined(blocks);
                 if !readings.contains(&reading) {
                     readings.push(reading);
                 }
             }
         }
-        Self { readings, new_len: new.len() }
+        Self { readings, old_len: old.len(), new_len: new.len() }
+    }
+
+    /// Where a reading has an old line, both counted from 1: 0 stands for the
+    /// start of the text and `len + 1` for its end, which always correspond.
+    fn at(&self, reading: &[Block], old: usize) -> Option<usize> {
+        if old == 0 {
+            return Some(0);
+        }
+        if old > self.old_len {
+            return Some(self.new_len + 1);
+        }
+        let last = reading[..reading.partition_point(|b| b.old < old)].last()?;
+        (old - last.old <= last.len).then(|| last.new + (old - last.old))
     }
 
     /// The new place of an old line, both 0-based, where every reading agrees
     /// that it is kept.
     #[must_use]
     pub fn line(&self, old: usize) -> Option<usize> {
-        let first = self.readings[0][old + 1]?;
-        self.readings.iter().all(|r| r[old + 1] == Some(first)).then(|| first - 1)
+        let at = |r: &Reading| self.at(r, old + 1).filter(|_| old < self.old_len);
+        let first = at(&self.readings[0])?;
+        self.readings.iter().all(|r| at(r) == Some(first)).then(|| first - 1)
     }
 
     /// The old line a new line came from, where every reading agrees.
     #[must_use]
     pub fn line_back(&self, new: usize) -> Option<usize> {
-        let find = |r: &Vec<Option<usize>>| r.iter().position(|&n| n == Some(new + 1));
+        let find = |r: &Reading| {
+            let last = *r[..r.partition_point(|b| b.new <= new)].last()?;
+            (new - last.new < last.len).then(|| last.old + (new - last.new))
+        };
         let first = find(&self.readings[0])?;
-        let real = first > 0 && first < self.readings[0].len() - 1;
-        (real && self.readings.iter().all(|r| find(r) == Some(first))).then(|| first - 1)
+        self.readings.iter().all(|r| find(r) == Some(first)).then_some(first)
     }
 
     /// What became of the old lines `range` (0-based, empty for a gap between
@@ -101,7 +131,7 @@ impl LineMap {
     #[must_use]
     pub fn fate(&self, range: Range<usize>, wanted: &[&[u8]], new_text: &[&[u8]]) -> Fate {
         let fates: Vec<Fate> =
-            self.readings.iter().map(|r| one_fate(r, &range, wanted, new_text)).collect();
+            self.readings.iter().map(|r| self.one_fate(r, &range, wanted, new_text)).collect();
         if let Some(landed) = fates.iter().find(|f| matches!(f, Fate::Landed(_))) {
             return landed.clone();
         }
@@ -111,8 +141,8 @@ impl LineMap {
         // A block that slides across the range hides a landed insertion from
         // every single reading: the line before keeps its earliest place, the
         // line after its latest, and the wanted lines stand between.
-        let before = self.readings.iter().filter_map(|r| r[range.start]).min();
-        let after = self.readings.iter().filter_map(|r| r[range.end + 1]).max();
+        let before = self.readings.iter().filter_map(|r| self.at(r, range.start)).min();
+        let after = self.readings.iter().filter_map(|r| self.at(r, range.end + 1)).max();
         if let (Some(before), Some(after)) = (before, after)
             && before < after
             && new_text[before..after - 1] == *wanted
@@ -135,20 +165,95 @@ impl LineMap {
     /// kept: where a person should look for what became of it.
     #[must_use]
     pub fn around(&self, range: Range<usize>) -> Range<usize> {
-        between(&self.readings[0], &range).unwrap_or(0..self.new_len)
+        self.between(&self.readings[0], &range).unwrap_or(0..self.new_len)
+    }
+
+    /// The new lines strictly between the nearest kept lines around an old range.
+    fn between(&self, reading: &[Block], range: &Range<usize>) -> Option<Range<usize>> {
+        let before = (0..=range.start).rev().find_map(|old| self.at(reading, old))?;
+        let after = (range.end + 1..=self.old_len + 1).find_map(|old| self.at(reading, old))?;
+        (before < after).then(|| before..after - 1)
+    }
+
+    fn one_fate(
+        &self,
+        reading: &[Block],
+        range: &Range<usize>,
+        wanted: &[&[u8]],
+        new_text: &[&[u8]],
+    ) -> Fate {
+        let beside = self.at(reading, range.start).zip(self.at(reading, range.end + 1));
+        if let Some((before, after)) = beside {
+            let mut whole = (range.start..=range.end + 1).enumerate();
+            if whole.all(|(i, old)| self.at(reading, old) == Some(before + i)) {
+                return Fate::Kept(before..before + range.len());
+            }
+            if new_text[before..after - 1] == *wanted {
+                return Fate::Landed(before..after - 1);
+            }
+        }
+        Fate::Changed(self.between(reading, range).unwrap_or(0..new_text.len()))
     }
 }
 
-fn equal_blocks(algorithm: Algorithm, old: &[u32], new: &[u32]) -> Vec<Block> {
-    capture_diff_slices(algorithm, old, new)
+/// The equal lines as two algorithms find them.
+fn diffs(old: &[Number], new: &[Number]) -> Vec<Vec<Block>> {
+    let most = old.iter().chain(new).map(|line| line.0 + 1).max().unwrap_or_default();
+    let mut diff = Diff::default();
+    [Algorithm::Myers, Algorithm::Histogram]
         .into_iter()
-        .filter_map(|op| match op {
-            DiffOp::Equal { old_index, new_index, len } => {
-                Some(Block { old: old_index, new: new_index, len })
+        .map(|algorithm| {
+            diff.compute_with(algorithm, old, new, most);
+            let mut blocks = Vec::new();
+            let (mut old_at, mut new_at) = (0, 0);
+            let ends = diff.hunks().map(|hunk| {
+                let at = |line: u32| line as usize;
+                let (was, is) = (hunk.before, hunk.after);
+                [at(was.start), at(is.start), at(was.end), at(is.end)]
+            });
+            for [old_end, new_end, old_next, new_next] in
+                ends.chain([[old.len(), new.len(), old.len(), new.len()]])
+            {
+                debug_assert_eq!(old_end - old_at, new_end - new_at, "a run of equal lines");
+                blocks.push(Block { old: old_at, new: new_at, len: old_end - old_at });
+                (old_at, new_at) = (old_next, new_next);
             }
-            _ => None,
+            blocks
         })
         .collect()
+}
+
+/// Numbers for lines, the same for the same line in many texts.
+#[derive(Default)]
+pub struct Numbers(HashMap<Box<[u8]>, Number>);
+
+impl Numbers {
+    /// The number of a line.
+    ///
+    /// # Panics
+    /// There are more lines than memory holds.
+    pub fn of(&mut self, line: &[u8]) -> Number {
+        if let Some(known) = self.0.get(line) {
+            return *known;
+        }
+        let next = Number(u32::try_from(self.0.len()).expect("fewer lines than memory holds"));
+        self.0.insert(line.into(), next);
+        next
+    }
+}
+
+/// Blocks that touch put together, empty ones left out.
+fn joined(blocks: Vec<Block>) -> Reading {
+    let mut reading: Reading = Vec::with_capacity(blocks.len());
+    for block in blocks.into_iter().filter(|b| b.len > 0) {
+        match reading.last_mut() {
+            Some(last) if last.old + last.len == block.old && last.new + last.len == block.new => {
+                last.len += block.len;
+            }
+            _ => reading.push(block),
+        }
+    }
+    reading
 }
 
 /// The inserted or deleted lines between two blocks, where only one side has
@@ -171,8 +276,8 @@ enum Loose {
 impl Loose {
     fn same(
         &self,
-        old: &[u32],
-        new: &[u32],
+        old: &[Number],
+        new: &[Number],
         pick: impl Fn(&Range<usize>) -> (usize, usize),
     ) -> bool {
         let (text, range) = match self {
@@ -184,7 +289,7 @@ impl Loose {
     }
 }
 
-fn slide_up(blocks: &mut [Block], old: &[u32], new: &[u32]) {
+fn slide_up(blocks: &mut [Block], old: &[Number], new: &[Number]) {
     for i in 1..blocks.len() {
         while blocks[i - 1].len > 0
             && let Some(loose) = loose(blocks[i - 1], blocks[i])
@@ -198,7 +303,7 @@ fn slide_up(blocks: &mut [Block], old: &[u32], new: &[u32]) {
     }
 }
 
-fn slide_down(blocks: &mut [Block], old: &[u32], new: &[u32]) {
+fn slide_down(blocks: &mut [Block], old: &[Number], new: &[Number]) {
     for i in (1..blocks.len()).rev() {
         while blocks[i].len > 0
             && let Some(loose) = loose(blocks[i - 1], blocks[i])
@@ -210,44 +315,6 @@ fn slide_down(blocks: &mut [Block], old: &[u32], new: &[u32]) {
             blocks[i].len -= 1;
         }
     }
-}
-
-fn reading(blocks: &[Block], old_len: usize, new_len: usize) -> Vec<Option<usize>> {
-    let mut map = vec![None; old_len + 2];
-    map[0] = Some(0);
-    map[old_len + 1] = Some(new_len + 1);
-    for block in blocks {
-        for i in 0..block.len {
-            map[block.old + i + 1] = Some(block.new + i + 1);
-        }
-    }
-    map
-}
-
-/// The new lines strictly between the nearest kept lines around an old range.
-fn between(reading: &[Option<usize>], range: &Range<usize>) -> Option<Range<usize>> {
-    let before = reading[..=range.start].iter().rev().flatten().next()?;
-    let after = reading[range.end + 1..].iter().flatten().next()?;
-    (before < after).then(|| *before..after - 1)
-}
-
-fn one_fate(
-    reading: &[Option<usize>],
-    range: &Range<usize>,
-    wanted: &[&[u8]],
-    new_text: &[&[u8]],
-) -> Fate {
-    let beside = reading[range.start].zip(reading[range.end + 1]);
-    if let Some((before, after)) = beside {
-        let whole = &reading[range.start..=range.end + 1];
-        if whole.iter().enumerate().all(|(i, &n)| n == Some(before + i)) {
-            return Fate::Kept(before..before + range.len());
-        }
-        if new_text[before..after - 1] == *wanted {
-            return Fate::Landed(before..after - 1);
-        }
-    }
-    Fate::Changed(between(reading, range).unwrap_or(0..new_text.len()))
 }
 
 #[cfg(test)]

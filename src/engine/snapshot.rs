@@ -5,7 +5,8 @@
 //! without touching it, so that a whole series is decided before a byte is
 //! written.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
 use std::str::FromStr;
@@ -399,6 +400,43 @@ impl Tree for Snapshot<'_> {
         }));
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         entries
+    }
+}
+
+/// A tree whose files are read once: for one that is looked at many times.
+pub struct Remembered<T> {
+    below: T,
+    files: RefCell<HashMap<TreePath, Option<File>>>,
+}
+
+impl<T: Tree> Remembered<T> {
+    /// Nothing is read yet.
+    #[must_use]
+    pub fn new(below: T) -> Self {
+        Self { below, files: RefCell::default() }
+    }
+}
+
+impl<T: Tree> Tree for Remembered<T> {
+    fn file(&self, path: &TreePath) -> Result<Option<File>, ReadError> {
+        if let Some(known) = self.files.borrow().get(path) {
+            return Ok(known.clone());
+        }
+        let file = self.below.file(path)?;
+        self.files.borrow_mut().insert(path.clone(), file.clone());
+        Ok(file)
+    }
+
+    fn mode(&self, path: &TreePath) -> Option<Mode> {
+        self.below.mode(path)
+    }
+
+    fn paths(&self) -> Vec<TreePath> {
+        self.below.paths()
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        self.below.entries()
     }
 }
 

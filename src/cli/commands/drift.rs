@@ -1,6 +1,6 @@
 //! `overlay drift`: the series on another upstream commit, pin unmoved.
 
-use mlx_overlay_engine::drift::{Line, Report, Trace, judge, line, trace_line};
+use mlx_overlay_engine::drift::{Judgement, Report, Trace, judge, line, trace_line};
 
 use crate::cli::ends::{EndArgs, Start, Target};
 use crate::cli::error::{CommandError, Outcome};
@@ -70,21 +70,22 @@ pub fn report(start: &Start, target: &Target, ui: &mut Ui) -> Result<Report, Com
     let at_pin = judge(series, pin, pin, &start.pin.commit.to_string())?;
     at_pin.require_pin()?;
     let found = judge(series, pin, target.tree.as_ref(), &target.id)?;
-    let trace = trace(start, target, ui)?;
+    let trace = trace(start, &at_pin, target, ui)?;
     Ok(Report::new(start.end(), target.end.clone(), found, trace))
 }
 
-fn trace(start: &Start, target: &Target, ui: &mut Ui) -> Result<Option<Trace>, CommandError> {
+fn trace(
+    start: &Start,
+    at_pin: &Judgement,
+    target: &Target,
+    ui: &mut Ui,
+) -> Result<Option<Trace>, CommandError> {
     let (Some(history), Some(commit)) = (&start.history, &target.commit) else { return Ok(None) };
     if !history.has(start.pin.commit) {
         ui.warn("this history does not have the pin's commit: no causes can be named");
         return Ok(None);
     }
-    match line(history, start.pin.commit, commit.id)? {
-        Line::After(commits) => {
-            let pin = start.tree.as_ref();
-            Ok(Some(trace_line(&start.series, pin, history, &commits, &target.id)?))
-        }
-        Line::NotAfter => Ok(None),
-    }
+    let line = line(history, start.pin.commit, commit.id)?;
+    let pin = start.tree.as_ref();
+    Ok(Some(trace_line(&start.series, pin, at_pin, history, &line, &target.id)?))
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use mlx_overlay_engine::drift::{Line, line, trace_line};
+use mlx_overlay_engine::drift::{judge, line, trace_line};
 use mlx_overlay_engine::git::CommitInfo;
 use mlx_overlay_engine::pin::Project;
 use mlx_overlay_engine::rebase::session::{self, Session, State, Unresolved, work_folder};
@@ -172,8 +172,7 @@ fn begin(
     state.decisions.accepted.extend(accepted);
     // A series that does not hold where it is cannot be moved.
     let pin = start.tree.as_ref();
-    mlx_overlay_engine::drift::judge(&start.series, pin, pin, &start.pin.commit.to_string())?
-        .require_pin()?;
+    judge(&start.series, pin, pin, &start.pin.commit.to_string())?.require_pin()?;
     let session = Session::begin(&start.project.root, state)?;
     advance(session, &start, &target, ui)
 }
@@ -231,9 +230,12 @@ fn planned(
     if let (Some(history), Some(commit)) = (&start.history, &target.commit) {
         if !history.has(start.pin.commit) {
             ui.warn("this history does not have the pin's commit: no commits can be named");
-        } else if let Line::After(commits) = line(history, start.pin.commit, commit.id)? {
+        } else {
+            let line = line(history, start.pin.commit, commit.id)?;
             let pin = start.tree.as_ref();
-            plan.name_causes(&trace_line(&start.series, pin, history, &commits, &target.id)?);
+            let at_pin = judge(&start.series, pin, pin, &target.id)?;
+            let trace = trace_line(&start.series, pin, &at_pin, history, &line, &target.id)?;
+            plan.name_causes(&trace);
         }
     }
     Ok(plan)

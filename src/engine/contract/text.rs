@@ -1,6 +1,7 @@
 //! The texts that contracts are checked on, each read into functions once.
 
 use std::cell::OnceCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::cpp::{Function, function};
@@ -30,9 +31,9 @@ impl Text {
 /// A file at the pin and at the target.
 pub(super) struct Ends {
     /// At the pin.
-    pub then: Text,
+    pub then: Rc<Text>,
     /// At the target.
-    pub now: Text,
+    pub now: Rc<Text>,
     /// Its path at the target.
     pub path: TreePath,
     map: OnceCell<LineMap>,
@@ -40,7 +41,10 @@ pub(super) struct Ends {
 
 impl Ends {
     pub(super) fn new(then: File, now: File, path: TreePath) -> Self {
-        Self { then: Text::new(then), now: Text::new(now), path, map: OnceCell::new() }
+        let same = then.bytes == now.bytes;
+        let then = Rc::new(Text::new(then));
+        let now = if same { then.clone() } else { Rc::new(Text::new(now)) };
+        Self { then, now, path, map: OnceCell::new() }
     }
 
     /// Where the pin's lines went.

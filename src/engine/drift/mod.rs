@@ -5,6 +5,7 @@
 //! [`trace`] does the same for every version between the pin and the target,
 //! cheaply, and says when each item changed. Both are pure over trees.
 
+mod in_place;
 mod item;
 mod report;
 mod trace;
@@ -22,7 +23,7 @@ use crate::snapshot::{ObjectId, ReadError, Tree};
 
 pub use item::{Item, State};
 pub use report::{End, Report};
-pub use trace::{Change as StateChange, Step, Trace, Version, deciding_files, trace};
+pub use trace::{Change as StateChange, Parts, Step, Trace, Version, trace};
 pub use unit::Identified;
 pub use upstream::{Line, line, trace_line};
 
@@ -48,13 +49,17 @@ pub struct Cause {
     /// The number of the pull request it came from, where its subject says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pull: Option<u32>,
+    /// The pin has it and the target has not: it is so without the commit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub undone: bool,
 }
 
 impl Cause {
     /// A commit; the pull request's number is read from the subject.
     #[must_use]
     pub fn new(commit: ObjectId, subject: &str, date: &str) -> Self {
-        Self { commit, subject: subject.into(), date: date.into(), pull: pull_request(subject) }
+        let pull = pull_request(subject);
+        Self { commit, subject: subject.into(), date: date.into(), pull, undone: false }
     }
 }
 
@@ -77,8 +82,9 @@ pub struct Finding {
     pub state: State,
     /// Whether a person must decide before the series can move to the target.
     pub needs_person: bool,
-    /// The first upstream commit after which it is so; nothing where the
-    /// target has no history here, or the series alone decides.
+    /// The first upstream commit on the way from the pin after which it is so;
+    /// nothing where the target has no history here, or the series alone
+    /// decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
 }
@@ -92,6 +98,9 @@ pub enum DriftError {
     /// A file of a tree cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// A commit of the history cannot be read.
+    #[error(transparent)]
+    Git(#[from] crate::git::GitError),
     /// The series does not hold at the pin it was made for, so that nothing
     /// can be said of another commit.
     #[error(

@@ -43,9 +43,13 @@ pub struct Report {
     /// The contracts.
     pub contracts: Vec<Verdict>,
     /// How many upstream commits lie between the two, by first parents, where
-    /// the history is at hand and the target is the later one.
+    /// the history is at hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commits: Option<usize>,
+    /// How many of them the pin has and the target has not: an older target, or
+    /// a branch that left before the pin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undone: Option<usize>,
     /// How many of them touch a file that the series or its contracts rest on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub touching: Option<usize>,
@@ -74,6 +78,7 @@ impl Report {
             entries: found.entries,
             contracts: found.contracts,
             commits: trace.as_ref().map(|t| t.commits),
+            undone: trace.as_ref().map(|t| t.undone).filter(|n| *n > 0),
             touching: trace.as_ref().map(|t| t.touching),
             history: trace.map(|t| t.steps),
         }

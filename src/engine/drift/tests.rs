@@ -164,10 +164,16 @@ fn what_is_gone_is_named() {
     assert_eq!(why.as_deref(), Some("`q.h`: no definition of `three` is found"));
 }
 
+fn parts(series: &Series) -> Parts {
+    let pin = tree(HEADER);
+    let at_pin = judge(series, &pin, &pin, "new").expect("memory is read");
+    Parts::new(series, &pin, &at_pin).expect("memory is read")
+}
+
 fn version<'t>(number: u8, tree: &'t MemoryTree) -> Result<Version<'t>, ReadError> {
     let commit = ObjectId::from_raw([number; 20]);
     let cause = Cause::new(commit, &format!("change (#{number})"), "2026-09-01");
-    Ok(Version { cause, tree: Box::new(tree.clone()) })
+    Ok(Version { cause, tree: Some(Box::new(tree.clone())) })
 }
 
 #[test]
@@ -182,7 +188,7 @@ fn a_trace_says_when_each_item_moved_broke_and_healed() {
     };
     let trees = [tree(HEADER), tree(&moved), tree(&broken), tree(&healed), elsewhere];
     let versions = trees.iter().enumerate().map(|(i, t)| version(u8::try_from(i).expect("few"), t));
-    let found = trace(&series(), &tree(HEADER), versions, "new").expect("memory is read");
+    let found = trace(parts(&series()), &tree(HEADER), versions, "new").expect("memory is read");
     assert_eq!((found.commits, found.touching), (5, 3));
     let shown: Vec<String> = found
         .steps
@@ -228,7 +234,9 @@ fn units_judge_as_the_whole_series_does() {
     ];
     for text in &texts {
         let target = tree(text);
-        let found = trace(&series(), &tree(HEADER), [version(1, &target)], "new").expect("read");
+        let versions = [version(1, &target)];
+        let found =
+            trace(parts(&series()), &tree(HEADER), versions, "new").expect("memory is read");
         for (item, state) in judged(text).states() {
             let change = found.steps.iter().flat_map(|s| &s.changes).find(|c| c.item == item);
             match change {
@@ -249,4 +257,42 @@ fn pull_requests_are_read_from_subjects() {
     assert_eq!(pull_request("Merge pull request #12 from x/y"), Some(12));
     assert_eq!(pull_request("Revert (#12) again"), None);
     assert_eq!(pull_request(""), None);
+}
+
+proptest::proptest! {
+    /// Patches that only change lines are judged another way in a trace; what
+    /// is found must be the same, version after version.
+    #[test]
+    fn a_trace_of_changed_lines_is_each_judgement(
+        edits in proptest::collection::vec(
+            (0_usize..16, 0_usize..3, proptest::collection::vec(0_usize..6, 0..3)), 1..6)
+    ) {
+        let mut series = series();
+        series.entries.truncate(1);
+        let second = "--- a/q.h\n+++ b/q.h\n@@ -1,4 +1,5 @@\n int one() {\n   return 1;\n }\n+// two\n \n";
+        let second = Change::Patch { path: "0002.patch".into(), bytes: second.as_bytes().into() };
+        series.entries.push(entry("second", second));
+        let words = ["}\n", "\n", "  x += 1;\n", "// ours\n", "  int x = 5;\n", "int two() {\n"];
+        let mut text: Vec<&str> = HEADER.split_inclusive('\n').collect();
+        let mut trees = Vec::new();
+        for (at, gone, come) in edits {
+            let at = at.min(text.len());
+            let end = (at + gone).min(text.len());
+            text.splice(at..end, come.iter().map(|w| words[*w]));
+            trees.push(tree(&text.concat()));
+        }
+        let versions = trees.iter().map(|t| version(1, t));
+        let found = trace(parts(&series), &tree(HEADER), versions, "new").expect("memory is read");
+        let pin = tree(HEADER);
+        let mut now: std::collections::BTreeMap<Item, State> =
+            judge(&series, &pin, &pin, "new").expect("read").states().into_iter().collect();
+        let mut steps = found.steps.iter();
+        let last = trees.last().expect("one at least");
+        for change in steps.by_ref().flat_map(|s| &s.changes) {
+            now.insert(change.item.clone(), change.to);
+        }
+        for (item, state) in judge(&series, &pin, last, "new").expect("read").states() {
+            proptest::prop_assert_eq!(now.get(&item), Some(&state), "{} in {}", item, text.concat());
+        }
+    }
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::unit::{Identified, split};
-use super::{Cause, DriftError, Item, State, judge};
+use super::unit::{Identified, Unit, split};
+use super::{Cause, DriftError, Item, Judgement, State};
 use crate::series::Series;
 use crate::snapshot::{ObjectId, ReadError, Tree, TreePath};
 
@@ -14,8 +14,8 @@ use crate::snapshot::{ObjectId, ReadError, Tree, TreePath};
 pub struct Version<'t> {
     /// The commit.
     pub cause: Cause,
-    /// Its files.
-    pub tree: Box<dyn Identified + 't>,
+    /// Its files; nothing where those that decide are as in the version before.
+    pub tree: Option<Box<dyn Identified + 't>>,
 }
 
 /// What a walk over versions found.
@@ -27,6 +27,8 @@ pub struct Trace {
     pub touching: usize,
     /// How many versions there are.
     pub commits: usize,
+    /// How many of them undo a commit that the pin has and the target has not.
+    pub undone: usize,
 }
 
 /// A version that changes the state of items.
@@ -66,18 +68,32 @@ fn id_at(tree: &dyn Tree, path: &TreePath) -> Result<Option<ObjectId>, ReadError
     Ok(tree.file(path)?.map(|f| ObjectId::of_blob(&f.bytes)))
 }
 
-/// The files that decide what becomes of the series: those it changes, and
-/// those its contracts rest on.
-///
-/// # Errors
-/// The series cannot be laid on its pin.
-pub fn deciding_files(series: &Series, pin: &dyn Tree) -> Result<Vec<TreePath>, DriftError> {
-    let at_pin = judge(series, pin, pin, "")?;
-    let mut paths: Vec<TreePath> =
-        split(series, &at_pin, pin)?.into_iter().flat_map(|u| u.paths).collect();
-    paths.sort();
-    paths.dedup();
-    Ok(paths)
+/// A series taken apart, so that a version in which only some files are others
+/// costs no more than these.
+pub struct Parts {
+    units: Vec<Unit>,
+    at_pin: HashMap<Item, State>,
+}
+
+impl Parts {
+    /// Takes a series apart, given what it is at its pin.
+    ///
+    /// # Errors
+    /// A file of the pin cannot be read.
+    pub fn new(series: &Series, pin: &dyn Tree, at_pin: &Judgement) -> Result<Self, DriftError> {
+        let units = split(series, at_pin, pin)?;
+        Ok(Self { units, at_pin: at_pin.states().into_iter().collect() })
+    }
+
+    /// The files that decide what becomes of the series: those it changes, and
+    /// those its contracts rest on.
+    #[must_use]
+    pub fn files(&self) -> Vec<TreePath> {
+        let mut paths: Vec<TreePath> = self.units.iter().flat_map(|u| u.paths.clone()).collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    }
 }
 
 /// Judges the series at each version in turn, the oldest first. Acknowledgements
@@ -85,23 +101,24 @@ pub fn deciding_files(series: &Series, pin: &dyn Tree) -> Result<Vec<TreePath>, 
 /// is no alarm on the way.
 ///
 /// # Errors
-/// The series cannot be laid on its pin, or a file cannot be read.
-pub fn trace<'t>(
-    series: &Series,
+/// A file cannot be read.
+pub fn trace<'t, E: Into<DriftError>>(
+    parts: Parts,
     pin: &dyn Tree,
-    versions: impl IntoIterator<Item = Result<Version<'t>, ReadError>>,
+    versions: impl IntoIterator<Item = Result<Version<'t>, E>>,
     id: &str,
 ) -> Result<Trace, DriftError> {
-    let at_pin = judge(series, pin, pin, id)?;
-    let mut units = split(series, &at_pin, pin)?;
-    let mut now: HashMap<Item, State> = at_pin.states().into_iter().collect();
+    let Parts { mut units, at_pin: mut now } = parts;
     let mut ids: Vec<Vec<Option<ObjectId>>> = Vec::new();
     for unit in &units {
         ids.push(unit.paths.iter().map(|p| id_at(pin, p)).collect::<Result<_, _>>()?);
     }
     let mut found = Trace::default();
     for version in versions {
-        let Version { cause, tree } = version?;
+        let Version { cause, tree } = version.map_err(Into::into)?;
+        found.commits += 1;
+        found.undone += usize::from(cause.undone);
+        let Some(tree) = tree else { continue };
         let mut changes = Vec::new();
         let mut touched = false;
         for (unit, before) in units.iter_mut().zip(&mut ids) {
@@ -110,15 +127,14 @@ pub fn trace<'t>(
                 continue;
             }
             touched = true;
-            *before = key;
-            for (item, to) in unit.states(pin, tree.as_ref(), id)?.iter() {
+            before.clone_from(&key);
+            for (item, to) in unit.states(pin, tree.as_ref(), id, key)?.iter() {
                 let from = now.insert(item.clone(), *to).unwrap_or(*to);
                 if from != *to {
                     changes.push(Change { item: item.clone(), from, to: *to });
                 }
             }
         }
-        found.commits += 1;
         found.touching += usize::from(touched);
         if !changes.is_empty() {
             changes.sort_by(|a, b| a.item.cmp(&b.item));

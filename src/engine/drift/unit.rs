@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use super::in_place::Bases;
 use super::{DriftError, Item, Judgement, State, judge};
 use crate::contract::{ContractKind, Contracts, kernel};
 use crate::patch::{self, Patch};
@@ -32,6 +33,8 @@ pub(super) struct Unit {
     /// For each entry of its series, the hunks' numbers in the whole series.
     numbers: HashMap<String, Vec<usize>>,
     seen: HashMap<Vec<Option<ObjectId>>, States>,
+    /// What its patches were made for, where they only change lines of one file.
+    bases: Option<Bases>,
 }
 
 /// Splits a series, given what it is at its pin.
@@ -65,6 +68,11 @@ pub(super) fn split(
             }
         }
     }
+    for unit in &mut units {
+        if let [path] = &unit.paths[..] {
+            unit.bases = Bases::of(&unit.series, path, pin)?;
+        }
+    }
     units.extend(contracts(series, pin));
     Ok(units)
 }
@@ -74,7 +82,7 @@ fn empty(series: &Series) -> Series {
 }
 
 fn new_unit(series: Series, paths: Vec<TreePath>) -> Unit {
-    Unit { series, paths, numbers: HashMap::new(), seen: HashMap::new() }
+    Unit { series, paths, numbers: HashMap::new(), seen: HashMap::new(), bases: None }
 }
 
 /// The unit that these files belong to, those that shared only some of them
@@ -177,21 +185,27 @@ impl Unit {
         }
     }
 
-    /// The states of the unit's items in a version.
+    /// The states of the unit's items in a version, in which its files have
+    /// the ids `key`.
     pub(super) fn states(
         &mut self,
         pin: &dyn Tree,
         version: &dyn Identified,
         id: &str,
+        key: Vec<Option<ObjectId>>,
     ) -> Result<States, DriftError> {
-        let key: Vec<Option<ObjectId>> =
-            self.paths.iter().map(|p| version.id(p)).collect::<Result<_, _>>()?;
         if let Some(seen) = self.seen.get(&key) {
             return Ok(seen.clone());
         }
-        let found = judge(&self.series, pin, version, id)?;
+        let in_place = match &mut self.bases {
+            Some(bases) => bases.states(version)?,
+            None => None,
+        };
+        let found = match in_place {
+            Some(states) => states,
+            None => judge(&self.series, pin, version, id)?.states(),
+        };
         let states: Vec<(Item, State)> = found
-            .states()
             .into_iter()
             .filter(|(item, _)| !matches!(item, Item::Contract { kind: ContractKind::Note, .. }))
             .map(|(item, state)| (self.renumbered(item), state))

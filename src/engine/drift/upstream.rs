@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use super::{Cause, DriftError, Identified, Trace, Version, deciding_files, trace};
+use super::{Cause, DriftError, Identified, Judgement, Parts, Trace, Version, trace};
 use crate::git::{CommitInfo, GitError, History, LazyTree, Walk};
+use crate::listing::Listed;
 use crate::series::Series;
 use crate::snapshot::{ObjectId, ReadError, Tree, TreePath};
 
@@ -19,44 +20,71 @@ impl From<&CommitInfo> for Cause {
     }
 }
 
-/// The commits between a pin and a target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
-    /// Those after the merge base up to the target, by first parents, the
-    /// oldest first.
-    After(Vec<CommitInfo>),
-    /// The target is the pin or older than it.
-    NotAfter,
+/// The upstream commits between a pin and a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Those that the pin has and the target has not, the newest first: on the
+    /// way to the target they are undone.
+    pub undone: Vec<CommitInfo>,
+    /// Those that the target has and the pin has not, the oldest first.
+    pub after: Vec<CommitInfo>,
 }
 
-/// The line from `pin` to `target`.
+impl Line {
+    /// How many commits there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.undone.len() + self.after.len()
+    }
+
+    /// Whether the target is the pin.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The line from `pin` back to where the target's history left it, and on to
+/// `target`, both by first parents.
 ///
 /// # Errors
-/// The two are not related here, or the merge base is no first-parent ancestor
-/// of the target.
+/// The two are not related here, or a commit is not there.
 pub fn line(history: &History, pin: ObjectId, target: ObjectId) -> Result<Line, GitError> {
     let base = history.merge_base(pin, target)?;
-    if base == target {
-        return Ok(Line::NotAfter);
-    }
-    Ok(Line::After(history.first_parent_walk(base, target)?))
+    let mut undone = history.first_parent_walk(base, pin)?;
+    undone.reverse();
+    Ok(Line { undone, after: history.first_parent_walk(base, target)? })
 }
 
-/// Judges the series at every commit of the line.
+/// Judges the series at every commit of the line, given what it is at its pin.
 ///
 /// # Errors
 /// Those of [`trace`].
 pub fn trace_line(
     series: &Series,
     pin: &dyn Tree,
+    at_pin: &Judgement,
     history: &History,
-    commits: &[CommitInfo],
+    line: &Line,
     id: &str,
 ) -> Result<Trace, DriftError> {
-    let walk = Walk::new(history, deciding_files(series, pin)?);
-    let versions = commits.iter().map(|commit| {
-        let tree = Box::new(Rc::clone(&walk).tree(commit.id));
-        Ok(Version { cause: Cause::from(commit), tree })
+    let parts = Parts::new(series, pin, at_pin)?;
+    let walk = Walk::new(history, parts.files());
+    let mut last: Option<Vec<Option<Listed>>> = None;
+    let mut version = |commit: ObjectId, cause| -> Result<Version<'_>, DriftError> {
+        let tree = Rc::clone(&walk).tree(commit);
+        let found = tree.walked()?;
+        if last.as_deref() == Some(found) {
+            return Ok(Version { cause, tree: None });
+        }
+        last = Some(found.to_vec());
+        Ok(Version { cause, tree: Some(Box::new(tree) as Box<dyn Identified>) })
+    };
+    let undone = line.undone.iter().filter_map(|commit| {
+        let before = *commit.parents.first()?;
+        Some((before, Cause { undone: true, ..Cause::from(commit) }))
     });
-    trace(series, pin, versions, id)
+    let after = line.after.iter().map(|commit| (commit.id, Cause::from(commit)));
+    let versions = undone.chain(after).map(|(commit, cause)| version(commit, cause));
+    trace(parts, pin, versions, id)
 }

@@ -1,13 +1,14 @@
 //! A repository with many commits: names, ancestors, and files at a commit.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use git2::{Commit, ErrorCode, ObjectType, Oid, Repository};
 
+use super::object::{self, TreeEntry};
 use super::tree::{GitTree, Objects};
 use super::{GitError, to_id, to_oid};
 use crate::listing::Listed;
@@ -102,7 +103,8 @@ impl History {
         GitTree::read(&self.objects, tree)
     }
 
-    /// The best common ancestor of two commits.
+    /// The best common ancestor of two commits; where a branch took others in,
+    /// the last one that both reach by first parents alone.
     ///
     /// # Errors
     /// There is none, or one of them is not there.
@@ -110,12 +112,24 @@ impl History {
         if let Some(id) = [one, other].into_iter().find(|id| !self.has(*id)) {
             return Err(self.no_commit(id));
         }
-        match self.objects.lock().merge_base(to_oid(one), to_oid(other)) {
-            Ok(base) => Ok(to_id(base)),
+        let repository = self.objects.lock();
+        let base = match repository.merge_base(to_oid(one), to_oid(other)) {
+            Ok(base) => base,
             Err(e) if e.code() == ErrorCode::NotFound => {
-                Err(GitError::Unrelated { path: self.path().to_path_buf(), one, other })
+                return Err(GitError::Unrelated { path: self.path().to_path_buf(), one, other });
             }
-            Err(e) => Err(self.objects.damaged(e)),
+            Err(e) => return Err(self.objects.damaged(e)),
+        };
+        let firsts = |from| first_parents(&repository, from, base);
+        let (mine, theirs) = (firsts(to_oid(one)), firsts(to_oid(other)));
+        let (mine, theirs) = (
+            mine.map_err(|e| self.objects.damaged(e))?,
+            theirs.map_err(|e| self.objects.damaged(e))?,
+        );
+        let shared: HashSet<&Oid> = mine.iter().collect();
+        match theirs.iter().find(|id| shared.contains(id)) {
+            Some(id) => Ok(to_id(*id)),
+            None => Err(GitError::Unrelated { path: self.path().to_path_buf(), one, other }),
         }
     }
 
@@ -176,7 +190,12 @@ impl History {
     /// # Errors
     /// It is not there, or damaged.
     pub fn blob(&self, id: ObjectId) -> Result<Arc<[u8]>, GitError> {
-        GitTree::blob(&self.objects, id).map_err(|e| self.objects.damaged(e))
+        let repository = self.objects.lock();
+        let read = || {
+            let odb = repository.odb()?;
+            Ok(object::read(&odb, to_oid(id), ObjectType::Blob)?.data().into())
+        };
+        read().map_err(|e| self.objects.damaged(e))
     }
 
     fn no_commit(&self, commit: ObjectId) -> GitError {
@@ -192,14 +211,17 @@ pub struct PathSet {
     seen: RefCell<HashMap<(usize, Oid), Found>>,
 }
 
+/// A folder's mode in a tree.
+const TREE: u32 = 0o40_000;
+
 /// Which paths of the set a folder holds, and what they are there.
 type Found = Rc<Vec<(usize, Listed)>>;
 
 #[derive(Default)]
 struct Node {
     /// The paths that end here, by their name in this folder.
-    files: BTreeMap<String, usize>,
-    folders: BTreeMap<String, usize>,
+    files: HashMap<Vec<u8>, usize>,
+    folders: HashMap<Vec<u8>, usize>,
 }
 
 impl PathSet {
@@ -215,13 +237,13 @@ impl PathSet {
             let (folders, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
             for folder in folders.split('/').filter(|f| !f.is_empty()) {
                 let next = nodes.len();
-                let found = *nodes[node].folders.entry(folder.to_owned()).or_insert(next);
+                let found = *nodes[node].folders.entry(folder.into()).or_insert(next);
                 if found == next {
                     nodes.push(Node::default());
                 }
                 node = found;
             }
-            nodes[node].files.insert(name.to_owned(), at);
+            nodes[node].files.insert(name.into(), at);
         }
         Self { paths, nodes, seen: RefCell::default() }
     }
@@ -237,24 +259,42 @@ impl PathSet {
             return Ok(found.clone());
         }
         let mut found = Vec::new();
-        let object = repository.find_tree(tree)?;
-        for (name, at) in &self.nodes[node].files {
-            let Some(entry) = object.get_name(name) else { continue };
-            let mode = Mode::from_bits(u32::try_from(entry.filemode()).unwrap_or_default());
-            if let Some(mode) = mode {
-                found.push((*at, Listed { mode, id: to_id(entry.id()) }));
+        let odb = repository.odb()?;
+        let object = object::read(&odb, tree, ObjectType::Tree)?;
+        let Node { files, folders } = &self.nodes[node];
+        let mut wanted = files.len() + folders.len();
+        for entry in object::entries(object.data()) {
+            if wanted == 0 {
+                break;
             }
-        }
-        for (name, below) in &self.nodes[node].folders {
-            let Some(entry) = object.get_name(name) else { continue };
-            if entry.kind() == Some(ObjectType::Tree) {
-                found.extend(self.look(repository, *below, entry.id())?.iter().copied());
+            let TreeEntry { mode, name, id } = entry?;
+            if mode == TREE {
+                let Some(below) = folders.get(name) else { continue };
+                wanted -= 1;
+                found.extend(self.look(repository, *below, id)?.iter().copied());
+            } else if let Some(at) = files.get(name) {
+                wanted -= 1;
+                let mode = Mode::from_bits(mode);
+                found.extend(mode.map(|mode| (*at, Listed { mode, id: to_id(id) })));
             }
         }
         let found = Rc::new(found);
         self.seen.borrow_mut().insert((node, tree), found.clone());
         Ok(found)
     }
+}
+
+/// A commit and those before it by first parents, up to `end` if it is one of
+/// them, the newest first.
+fn first_parents(repository: &Repository, from: Oid, end: Oid) -> Result<Vec<Oid>, git2::Error> {
+    let mut found = vec![from];
+    let mut at = from;
+    while at != end {
+        let Ok(parent) = repository.find_commit(at)?.parent_id(0) else { break };
+        found.push(parent);
+        at = parent;
+    }
+    Ok(found)
 }
 
 fn find(repository: &Repository, id: ObjectId) -> Result<Commit<'_>, git2::Error> {

@@ -7,16 +7,16 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::object::{Unhashed, hashed};
 use super::{GitError, GitTree, History, PathSet};
 use crate::listing::Listed;
 use crate::snapshot::{File, Mode, ObjectId, ReadError, Tree, TreePath};
 
-/// What the trees of one walk share: the paths they look up together, and the
-/// blobs read so far.
+/// What the trees of one walk share: the paths they look up together.
 pub struct Walk<'h> {
     history: &'h History,
     paths: PathSet,
-    blobs: RefCell<HashMap<ObjectId, Arc<[u8]>>>,
+    _unhashed: Unhashed,
 }
 
 /// The files of a commit of a walk. The walk's paths cost a look at the folders
@@ -25,6 +25,7 @@ pub struct LazyTree<'h> {
     walk: Rc<Walk<'h>>,
     commit: ObjectId,
     found: OnceCell<Vec<Option<Listed>>>,
+    blobs: RefCell<HashMap<ObjectId, Arc<[u8]>>>,
     whole: OnceCell<GitTree>,
 }
 
@@ -32,13 +33,19 @@ impl<'h> Walk<'h> {
     /// A walk that looks at these paths.
     #[must_use]
     pub fn new(history: &'h History, paths: impl IntoIterator<Item = TreePath>) -> Rc<Self> {
-        Rc::new(Self { history, paths: PathSet::new(paths), blobs: RefCell::default() })
+        Rc::new(Self { history, paths: PathSet::new(paths), _unhashed: Unhashed::begin() })
     }
 
     /// A commit's files.
     #[must_use]
     pub fn tree(self: &Rc<Self>, commit: ObjectId) -> LazyTree<'h> {
-        LazyTree { walk: self.clone(), commit, found: OnceCell::new(), whole: OnceCell::new() }
+        LazyTree {
+            walk: self.clone(),
+            commit,
+            found: OnceCell::new(),
+            blobs: RefCell::default(),
+            whole: OnceCell::new(),
+        }
     }
 }
 
@@ -47,29 +54,35 @@ impl LazyTree<'_> {
         if let Some(tree) = self.whole.get() {
             return Ok(tree);
         }
-        let tree = self.walk.history.tree(self.commit)?;
+        let tree = hashed(|| self.walk.history.tree(self.commit))?;
         Ok(self.whole.get_or_init(|| tree))
     }
 
     fn listed(&self, path: &TreePath) -> Result<Option<Listed>, GitError> {
         match self.walk.paths.paths().binary_search(path) {
-            Ok(at) => {
-                if let Some(found) = self.found.get() {
-                    return Ok(found[at]);
-                }
-                let found = self.walk.history.files_at(self.commit, &self.walk.paths)?;
-                Ok(self.found.get_or_init(|| found)[at])
-            }
+            Ok(at) => Ok(self.walked()?[at]),
             Err(_) => Ok(self.whole()?.listing().get(path)),
         }
     }
 
+    /// What the walk's paths are in the commit, in their order.
+    ///
+    /// # Errors
+    /// The commit is not there, or its trees are damaged.
+    pub fn walked(&self) -> Result<&[Option<Listed>], GitError> {
+        if let Some(found) = self.found.get() {
+            return Ok(found);
+        }
+        let found = self.walk.history.files_at(self.commit, &self.walk.paths)?;
+        Ok(self.found.get_or_init(|| found))
+    }
+
     fn blob(&self, id: ObjectId) -> Result<Arc<[u8]>, GitError> {
-        if let Some(bytes) = self.walk.blobs.borrow().get(&id) {
+        if let Some(bytes) = self.blobs.borrow().get(&id) {
             return Ok(bytes.clone());
         }
         let bytes = self.walk.history.blob(id)?;
-        self.walk.blobs.borrow_mut().insert(id, bytes.clone());
+        self.blobs.borrow_mut().insert(id, bytes.clone());
         Ok(bytes)
     }
 

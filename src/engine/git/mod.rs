@@ -12,6 +12,7 @@ mod import;
 mod lazy;
 #[cfg(feature = "fetch")]
 mod mirror;
+mod object;
 mod store;
 mod tree;
 

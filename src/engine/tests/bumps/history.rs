@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use mlx_overlay_engine::drift::{Judgement, Line, judge, line, trace_line};
+use mlx_overlay_engine::drift::{Judgement, judge, line, trace_line};
 use mlx_overlay_engine::git::History;
+use mlx_overlay_engine::rebase::{Decisions, Names, Outcome, plan};
 use mlx_overlay_engine::series::Series;
 use overlay_tests_support::{Need, Suite};
 
@@ -15,6 +16,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("history/every-commit-after-the-pin", needs(), after);
     suite.test_needing("history/older-pins", needs(), before);
     suite.test_needing("history/a-trace-agrees-with-each-judgement", needs(), traced);
+    suite.test_needing("history/what-landed-is-dropped-with-its-commit", needs(), landed);
 }
 
 fn upstream() -> PathBuf {
@@ -155,9 +157,7 @@ fn after() {
     let (series, pin) = series();
     let history = History::open(&upstream()).unwrap();
     let head = history.resolve("HEAD").unwrap();
-    let Line::After(commits) = line(&history, pin.parse().unwrap(), head).unwrap() else {
-        panic!("the history ends at the pin")
-    };
+    let commits = line(&history, pin.parse().unwrap(), head).unwrap().after;
     assert!(commits.len() >= 32, "{}", commits.len());
     let own = at_pin(&series, &history, &pin);
     let mut total = 0;
@@ -207,15 +207,14 @@ fn traced() {
     let (series, pin) = series();
     let history = History::open(&upstream()).unwrap();
     let head = history.resolve("HEAD").unwrap();
-    let Line::After(commits) = line(&history, pin.parse().unwrap(), head).unwrap() else {
-        panic!("the history ends at the pin")
-    };
+    let line = line(&history, pin.parse().unwrap(), head).unwrap();
     let tree = history.tree(pin.parse().unwrap()).unwrap();
     let id = head.to_string();
-    let found = trace_line(&series, &tree, &history, &commits, &id).unwrap();
+    let at_pin = judge(&series, &tree, &tree, &id).unwrap();
+    let found = trace_line(&series, &tree, &at_pin, &history, &line, &id).unwrap();
     let mut now: std::collections::BTreeMap<_, _> =
         judge(&series, &tree, &tree, &id).unwrap().states().into_iter().collect();
-    for commit in &commits {
+    for commit in &line.after {
         for step in found.steps.iter().filter(|s| s.commit.commit == commit.id) {
             for change in &step.changes {
                 now.insert(change.item.clone(), change.to);
@@ -225,5 +224,40 @@ fn traced() {
         for (item, state) in whole.states() {
             assert_eq!(now.get(&item), Some(&state), "{item} at {}", commit.id);
         }
+    }
+}
+
+/// Upstream's fix is the text of our first entry: on a branch that takes it over
+/// and goes on, the entry is dropped, and that commit is named.
+fn landed() {
+    let (series, pin) = series();
+    let work = tempfile::tempdir().unwrap();
+    let clone = upstream().display().to_string();
+    git(work.path(), &["clone", "--quiet", "--shared", "--no-checkout", &clone, "."]);
+    git(work.path(), &["checkout", "--quiet", "--detach", &pin]);
+    let fix = series.folder.join("0001-qmv-template-arguments.patch");
+    git(work.path(), &["apply", &fix.display().to_string()]);
+    let commit = |subject: &str| {
+        let author = ["-c", "user.name=A", "-c", "user.email=a@example.org"];
+        let rest = ["commit", "--quiet", "--all", "--allow-empty", "--message", subject];
+        git(work.path(), &[&author[..], &rest[..]].concat());
+        git(work.path(), &["rev-parse", "HEAD"]).trim().to_owned()
+    };
+    let fixed = commit("Take a sixth argument (#9999)");
+    let target = commit("Something else (#10000)");
+    let history = History::open(work.path()).unwrap();
+    let (from, to) = (history.resolve(&pin).unwrap(), history.resolve(&target).unwrap());
+    let (old, new) = (history.tree(from).unwrap(), history.tree(to).unwrap());
+    let names = Names { pin: "pin", target: "fixed", id: &target };
+    let mut found = plan(&series, &old, &new, names, &Decisions::default()).unwrap();
+    assert!(found.is_whole(), "{:?}", found.stop);
+    let at_pin = judge(&series, &old, &old, "").unwrap();
+    let line = line(&history, from, to).unwrap();
+    found.name_causes(&trace_line(&series, &old, &at_pin, &history, &line, &target).unwrap());
+    for planned in &found.entries {
+        let is_fix = planned.name == "qmv-template-arguments";
+        assert_eq!(planned.outcome == Outcome::Landed, is_fix, "{}", planned.name);
+        let by = planned.landed_by.as_ref().map(|c| (c.commit.to_string(), c.pull));
+        assert_eq!(by, is_fix.then(|| (fixed.clone(), Some(9999))), "{}", planned.name);
     }
 }
