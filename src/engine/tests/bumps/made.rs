@@ -1,8 +1,10 @@
 //! A series made for a test: small edits of a tree, as patches.
 
 use std::fs;
+use std::path::Path;
 
 use mlx_overlay_engine::contract::Contracts;
+use mlx_overlay_engine::listing::Listing;
 use mlx_overlay_engine::series::Series;
 use mlx_overlay_engine::snapshot::{Tree, TreePath};
 
@@ -17,9 +19,34 @@ pub struct Edit {
     pub to: &'static str,
 }
 
+/// A project whose pin is a released tree, with the series of these edits. No
+/// commit is known of such a tree: the id is made up.
+pub fn project(root: &Path, id: char, tree: &dyn Tree, edits: &[Edit], contracts: &str) {
+    let commit = id.to_string().repeat(40);
+    let folder = root.join("patches").join(&commit[..8]);
+    fs::create_dir_all(&folder).unwrap();
+    write(&folder, tree, edits, contracts);
+    let listing = Listing::of(tree).unwrap();
+    fs::write(folder.join("listing"), listing.to_text()).unwrap();
+    let facts = format!(
+        "schema = 1\ncommit = \"{commit}\"\ntree = \"{}\"\nversion = \"1.0\"\ndate = 2026-06-15\n\
+         upstream = \"http://127.0.0.1:9/x\"\nlisting = \"patches/{}/listing\"\n",
+        listing.tree_id(),
+        &commit[..8]
+    );
+    fs::write(root.join("mlx-pin.toml"), facts).unwrap();
+}
+
 /// The series of these edits, each an entry of its own with its patch.
 pub fn series(tree: &dyn Tree, edits: &[Edit], contracts: &str) -> Series {
     let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), tree, edits, contracts);
+    let series = Series::load_folder(folder.path(), &[]).unwrap();
+    assert_ne!(series.contracts, Contracts::default());
+    series
+}
+
+fn write(folder: &Path, tree: &dyn Tree, edits: &[Edit], contracts: &str) {
     let mut text = format!("schema = 1\n\n{contracts}\n");
     for Edit { name, file, from, to } in edits {
         let path = TreePath::new(file).unwrap();
@@ -36,7 +63,7 @@ pub fn series(tree: &dyn Tree, edits: &[Edit], contracts: &str) -> Series {
         let new = format!("b/{file}");
         let patch = git(work.path(), &["diff", "--no-index", "--no-prefix", &old, &new]);
         let patch_file = format!("{name}.patch");
-        fs::write(folder.path().join(&patch_file), patch).unwrap();
+        fs::write(folder.join(&patch_file), patch).unwrap();
         text.push_str(&format!(
             "[[entry]]\nname = \"{name}\"\npatch = \"{patch_file}\"\ngroup = \"test\"\n\
              reason = \"a test\"\nforwarded = \"not-needed\"\n\n"
@@ -55,8 +82,5 @@ pub fn series(tree: &dyn Tree, edits: &[Edit], contracts: &str) -> Series {
             ));
         }
     }
-    fs::write(folder.path().join("series.toml"), text).unwrap();
-    let series = Series::load_folder(folder.path(), &[]).unwrap();
-    assert_ne!(series.contracts, Contracts::default());
-    series
+    fs::write(folder.join("series.toml"), text).unwrap();
 }

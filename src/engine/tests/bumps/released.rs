@@ -1,8 +1,15 @@
 //! Released trees, one after the other.
 
+use mlx_overlay_engine::apply::Ground;
 use mlx_overlay_engine::drift::{Item, judge};
-use mlx_overlay_engine::rebase::{Decisions, Names, Outcome, Stop, plan};
+use mlx_overlay_engine::lay::lay;
+use mlx_overlay_engine::listing::Listing;
+use mlx_overlay_engine::pin::Project;
+use mlx_overlay_engine::rebase::{
+    Decision, Decisions, Names, NewPin, Outcome, Stop, plan, publish,
+};
 use mlx_overlay_engine::series::Series;
+use mlx_overlay_engine::snapshot::{Tree, TreePath};
 use overlay_tests_support::{Need, Suite};
 
 use super::made::{self, Edit};
@@ -14,6 +21,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("released/v0.31.2-to-june", needs(), to_june);
     suite.test_needing("released/june-to-v0.32.2", needs(), to_release);
     suite.test_needing("released/a-plan-over-june", needs(), planned);
+    suite.test_needing("released/one-series-over-both-steps", needs(), both_steps);
 }
 
 /// Upstream's diff from the pin to v0.32.2: quantized.h and fp_quantized.h gained
@@ -236,4 +244,84 @@ fn planned() {
     let marked = String::from_utf8(files[0].marked.bytes.to_vec()).unwrap();
     assert!(marked.contains("bool is_main_thread() {"), "upstream's side is there");
     assert!(marked.contains("=======\n") && marked.contains("  std::terminate();\n"), "and ours");
+}
+
+/// Moves a project's series to a released tree, with what a person would decide
+/// on the way; gives the outcomes.
+fn moved(
+    project: &Project,
+    (old, new): (&dyn Tree, &dyn Tree),
+    id: char,
+    skip: &[&str],
+    accept: &[&str],
+) -> Vec<String> {
+    let series = Series::load(&project.current).unwrap();
+    let skipped = skip.iter().map(|name| ((*name).to_owned(), Decision::Skip));
+    let accepted = accept.iter().map(|name| ((*name).to_owned(), "a test".to_owned()));
+    let decisions = Decisions { entries: skipped.collect(), accepted: accepted.collect() };
+    let commit = id.to_string().repeat(40);
+    let names = Names { pin: "old", target: "new", id: &commit };
+    let plan = plan(&series, old, new, names, &decisions).unwrap();
+    assert!(plan.is_whole(), "{:?}", plan.stop);
+    let listing = Listing::of(new).unwrap();
+    let pin = NewPin { commit: commit.parse().unwrap(), date: "2026-06-16".into(), listing };
+    publish(project, &series, &plan, &pin, new).unwrap();
+    plan.entries.iter().map(|p| format!("{} {}", p.name, p.outcome.as_str())).collect()
+}
+
+/// The series laid on its pin's tree: every item exact. Gives the text of a file.
+fn laid(project: &Project, tree: &dyn Tree, file: &str) -> String {
+    let series = Series::load(&project.current).unwrap();
+    assert_eq!(loud(&judge(&series, tree, tree, "").unwrap()), [""; 0]);
+    let mut ground = Ground::mapped(tree, tree);
+    lay(&series, &[], &mut ground).unwrap();
+    let bytes = ground.target.file(&TreePath::new(file).unwrap()).unwrap().unwrap().bytes;
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// One series from v0.31.2 over June to v0.32.2. Upstream's diffs of the second
+/// step: stream.cpp and softmax.h are the same files; in reduce.metal every line
+/// of the macro has other white space; in quantized.h `qdot` and `qvm_impl` are
+/// the same text, and `affine_gather_qmm_t` went from line 2100 to 2282.
+fn both_steps() {
+    let [first, june, last] = [V0_31_2, JUNE, V0_32_2].map(|s| released(s).unwrap());
+    let root = tempfile::tempdir().unwrap();
+    made::project(root.path(), 'a', &first, &OVER_V0_31_2, CONTRACTS);
+    let project = Project::load(root.path()).unwrap();
+    let outcomes =
+        moved(&project, (&first, &june), 'b', &["abort", "epsilon"], &["watch qvm_impl"]);
+    assert_eq!(
+        outcomes,
+        [
+            "abort skipped",
+            "epsilon skipped",
+            "empty landed",
+            "include refreshed",
+            "and-or same",
+            "gather refreshed",
+            "softmax same",
+        ]
+    );
+    let project = Project::load(root.path()).unwrap();
+    let text = laid(&project, &june, QUANTIZED);
+    assert_eq!(text.lines().nth(2099), Some("/* ours */ [[kernel]] void affine_gather_qmm_t("));
+
+    let series = Series::load(&project.current).unwrap();
+    let found = judge(&series, &june, &last, V0_32_2).unwrap();
+    assert_eq!(loud(&found), ["and-or, hunk 1: conflict", "gather, hunk 1: moved"]);
+    let cite = found.contracts.iter().find(|v| v.name.ends_with(":2100")).unwrap();
+    assert_eq!(cite.moved_to.as_deref(), Some(format!("{QUANTIZED}:2282").as_str()));
+    let outcomes = moved(&project, (&june, &last), 'c', &["and-or"], &[]);
+    assert_eq!(outcomes, ["include same", "and-or skipped", "gather refreshed", "softmax same"]);
+    let project = Project::load(root.path()).unwrap();
+    let text = laid(&project, &last, QUANTIZED);
+    assert_eq!(text.lines().nth(2281), Some("/* ours */ [[kernel]] void affine_gather_qmm_t("));
+    let text = laid(&project, &last, "mlx/stream.cpp");
+    assert!(text.contains("#include \"mlx/stream.h\"\n#include \"mlx/utils.h\"\n"), "{text}");
+    // The older pins still lay as they did.
+    for (id, tree) in [('a', &first), ('b', &june)] {
+        let older = project.select(Some(&id.to_string().repeat(40))).unwrap();
+        let series = Series::load(older).unwrap();
+        assert_eq!(loud(&judge(&series, tree, tree, "").unwrap()), [""; 0]);
+    }
 }
