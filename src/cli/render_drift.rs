@@ -111,7 +111,12 @@ fn why(report: &Report, item: &Item) -> Option<String> {
             let moved = (file.path != *path).then(|| format!("it is `{}` now", file.path));
             file.why.clone().or(moved)
         }
-        Item::Derived { .. } => entry.derived.as_ref()?.why.clone(),
+        Item::Derived { .. } => {
+            let derived = entry.derived.as_ref()?;
+            let made = derived.made.as_ref();
+            let moved = derived.from.as_ref().and(made).map(|m| format!("it is `{}` now", m.file));
+            derived.why.clone().or(moved)
+        }
         Item::Contract { .. } => None,
     }
 }

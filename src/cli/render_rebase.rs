@@ -100,7 +100,8 @@ pub fn standing(ui: &mut Ui, root: &Path, state: &State) {
     for (entry, decision) in &state.decisions.entries {
         let what = match decision {
             mlx_overlay_engine::rebase::Decision::Skip => "left out",
-            mlx_overlay_engine::rebase::Decision::Patch(_) => "resolved",
+            mlx_overlay_engine::rebase::Decision::Patch(_)
+            | mlx_overlay_engine::rebase::Decision::Rule(_) => "resolved",
         };
         ui.line(format!("  {what} {entry}"));
     }
@@ -140,6 +141,8 @@ pub fn done(ui: &mut Ui, folder: &Path, plan: Option<&Plan>) {
         }
         return;
     }
+    let here = std::env::current_dir().unwrap_or_default();
+    let folder = folder.strip_prefix(&here).unwrap_or(folder);
     ui.line(format!(
         "{} the series is in {}, and mlx-pin.toml names it.",
         paint(GOOD, "Moved:"),

@@ -6,9 +6,11 @@ use serde::Serialize;
 
 use crate::apply::{ApplyError, Ground};
 use crate::derive::{self, DeriveError, Derived};
+use crate::moved::find_moved;
 use crate::patch::{self, Patch, Refusal};
 use crate::report::{HunkClass, PatchReport};
 use crate::series::{Change, Entry, Series, SeriesError};
+use crate::snapshot::{Tree, TreePath};
 
 /// Names in a series' patches carry one prefix, as git writes them.
 pub const STRIP: usize = 1;
@@ -56,6 +58,10 @@ pub struct DerivedReport {
     pub source_changed: bool,
     /// The original stands on other lines than at the pin.
     pub moved: bool,
+    /// The file that held the original at the pin, where it has another name
+    /// here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<TreePath>,
     /// Why no copy was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -180,24 +186,40 @@ fn refused(path: &Path, error: ApplyError) -> LayError {
 }
 
 fn derive(rule: &derive::Rule, ground: &mut Ground<'_>) -> Result<DerivedReport, LayError> {
+    let followed = followed(rule, ground)?;
+    let from = followed.as_ref().map(|_| rule.file.clone());
     let was = match &mut ground.base {
         Some(base) => made(derive::apply(rule, base))?.ok(),
         None => None,
     };
-    Ok(match made(derive::apply(rule, &mut ground.target))? {
+    let here = followed.as_ref().unwrap_or(rule);
+    Ok(match made(derive::apply(here, &mut ground.target))? {
         Ok(made) => DerivedReport {
             source_changed: was.as_ref().is_some_and(|was| was.source != made.source),
             moved: was.is_some_and(|was| was.source_lines != made.source_lines),
             made: Some(made),
+            from,
             why: None,
         },
         Err(why) => DerivedReport {
             made: None,
             source_changed: was.is_some(),
             moved: false,
+            from,
             why: Some(why),
         },
     })
+}
+
+/// The rule for the file's new name, where upstream renamed it.
+fn followed(rule: &derive::Rule, ground: &Ground<'_>) -> Result<Option<derive::Rule>, LayError> {
+    let Some(base) = &ground.base else { return Ok(None) };
+    if ground.target.mode(&rule.file).is_some() {
+        return Ok(None);
+    }
+    let Some(was) = base.file(&rule.file)? else { return Ok(None) };
+    let moved = find_moved(&rule.file, &was, base, &ground.target)?;
+    Ok(moved.map(|file| derive::Rule { file, ..rule.clone() }))
 }
 
 /// A rule that does not fit the tree is a finding; a file that cannot be read

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub fn add(suite: &mut Suite) {
     test("drift/a-report-for-people", drift_text);
     test("drift/without-a-clone-the-history-is-fetched", drift_fetched);
     test("drift/an-unknown-target-is-a-usage-error", drift_unknown);
+    test("drift/an-older-target-has-causes-too", drift_older);
+    test("drift/a-branch-is-not-blamed-for-what-it-lacks", drift_branch);
     test("rebase/moves-the-pin-and-keeps-the-old-one", rebase_clean);
     test("rebase/dry-run-writes-nothing", rebase_dry_run);
     test("rebase/a-contract-stops-it-until-accepted", rebase_contract);
@@ -32,6 +35,11 @@ pub fn add(suite: &mut Suite) {
     test("rebase/a-half-written-pin-is-taken-back-or-finished", rebase_half_written);
     test("rebase/killed-at-any-time-it-is-whole", rebase_killed);
     test("rebase/a-series-edited-on-the-way-is-refused", rebase_edited);
+    test("rebase/a-taken-name-is-mended-in-the-rule", rebase_rule);
+    test("rebase/a-renamed-file-is-followed", rebase_renamed);
+    test("rebase/a-moved-pin-can-still-be-given-up", rebase_abort_moved);
+    test("rebase/a-folder-that-is-there-stays", rebase_taken_folder);
+    test("rebase/killed-while-going-on-it-is-whole", rebase_killed_later);
 }
 
 const Q: &str = "\
@@ -178,6 +186,16 @@ impl Bump {
     fn drift(&self, to: usize) -> (Option<i32>, Value) {
         let run = self.run(&["drift", "--to", &self.commits[to], "--format", "json", "--history"]);
         (run.status(), run.json())
+    }
+
+    /// A branch that starts at a commit, with one more commit on it.
+    fn branch(&self, name: &str, at: usize, subject: &str, change: impl FnOnce(&Path)) {
+        let clone = self.tool.path("clone");
+        git(&clone, &["checkout", "-q", "-b", name, &self.commits[at]]);
+        change(&clone);
+        git(&clone, &["add", "--all", "."]);
+        git(&clone, &["commit", "-q", "-m", subject]);
+        git(&clone, &["checkout", "-q", "main"]);
     }
 
     /// Every file of the project and its bytes; the clone and the cache aside.
@@ -498,6 +516,8 @@ fn rebase_conflict() {
     run.assert_status(1);
     assert!(run.stdout().contains("It stopped at `ours`."), "{}", run.shown());
     bump.run(&["rebase", "--to", "main"]).assert_status(2);
+    let run = bump.run(&["status"]);
+    assert!(run.stderr().contains("is under way and stopped at `ours`"), "{}", run.shown());
     let resolved = "  x = x + 1;\n  x = x * 3; // ours\n  x = x - 1;\n  return x;\n";
     bump.write(WORK, &work.replace(&marked, resolved));
     // The resolution takes a line away that no note declares.
@@ -604,4 +624,189 @@ fn rebase_edited() {
     assert!(run.stderr().contains("the series was changed since"), "{}", run.shown());
     bump.write(&series, SERIES);
     bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
+}
+
+/// A project whose pin is the last commit, moved there by a rebase.
+fn at_the_end() -> Bump {
+    let bump = stopped();
+    bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
+    bump
+}
+
+fn drift_older() {
+    let bump = at_the_end();
+    let (status, json) = bump.drift(1);
+    assert_eq!(status, Some(1), "{json:#}");
+    assert_eq!((&json["commits"], &json["undone"]), (&3.into(), &3.into()));
+    assert_eq!(findings(&json), [("impl".into(), "changed".into(), true, Some(12))]);
+    assert_eq!(json["findings"][0]["cause"]["undone"], true);
+    let run = bump.run(&["drift", "--to", &bump.commits[1]]);
+    assert!(run.stdout().contains("3 upstream commits, all of which the target does not have"));
+    assert!(run.stdout().contains("without ") && run.stdout().contains("Split the sum (#12)"));
+}
+
+fn drift_branch() {
+    let bump = at_the_end();
+    bump.branch("side", 1, "Say something else (#20)", |clone| {
+        fs::write(clone.join("other.txt"), "zero\none\ntwo\n").unwrap();
+    });
+    let run = bump.run(&["drift", "--to", "side", "--format", "json", "--history"]);
+    let json = run.json();
+    assert_eq!((&json["commits"], &json["undone"]), (&4.into(), &3.into()));
+    assert_eq!(findings(&json), [("impl".into(), "changed".into(), true, Some(12))]);
+}
+
+const RULE: &str = ".overlay-rebase/work/helper-copy.rule.toml";
+
+fn rebase_rule() {
+    let bump = Bump::new();
+    bump.branch("side", 0, "Take the name (#21)", |clone| {
+        let text = format!("{Q}\nint helper_copy() {{\n  return 0;\n}}\n");
+        fs::write(clone.join("q.h"), text).unwrap();
+    });
+    let run = bump.run(&["rebase", "--to", "side"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("already defines `helper_copy`"), "{}", run.shown());
+    bump.run(&["rebase", "--continue"]).assert_status(2);
+    let rule = bump.read(RULE);
+    assert!(rule.starts_with("# `q.h` line 27 already defines `helper_copy`\n"), "{rule}");
+    bump.write(RULE, "name = 3\n");
+    bump.run(&["rebase", "--continue"]).assert_status(3);
+    bump.write(RULE, &rule.replace("\"helper\"", "\"nothing\""));
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    assert!(bump.read(RULE).contains("nothing"), "a rule that does not fit is asked for again");
+    bump.write(RULE, &rule.replace("\"helper_copy\"", "\"helper_twin\""));
+    bump.run(&["rebase", "--continue"]).assert_status(0);
+    let pin = bump.read("mlx-pin.toml");
+    let pin = pin.lines().find_map(|l| l.strip_prefix("commit = \"")).unwrap();
+    let series = bump.read(&format!("patches/{}/series.toml", &pin[..8]));
+    assert!(series.contains("name = \"helper_twin\""), "{series}");
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    assert!(bump.read("out-new/q.h").contains("int helper_twin(int a) {\n  int c = a + 1;"));
+}
+
+fn rebase_renamed() {
+    let bump = Bump::new();
+    bump.branch("side", 0, "Rename it (#22)", |clone| {
+        fs::rename(clone.join("q.h"), clone.join("r.h")).unwrap();
+    });
+    let run = bump.run(&["drift", "--to", "side"]);
+    run.assert_status(0);
+    assert!(run.stdout().contains("file-moved   helper-copy (derived)"), "{}", run.shown());
+    bump.run(&["rebase", "--to", "side"]).assert_status(0);
+    let run = bump.run(&["drift", "--to", "side"]);
+    run.assert_status(0);
+    assert!(!run.stdout().contains("moved"), "{}", run.shown());
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    let text = bump.read("out-new/r.h");
+    assert!(text.contains("int helper_copy(int a) {") && text.contains("// ours"), "{text}");
+}
+
+fn rebase_abort_moved() {
+    let bump = Bump::new();
+    let before = bump.files();
+    bump.run(&["rebase", "--to", &bump.commits[1]]).assert_status(0);
+    // As a kill right after the pin moved leaves it.
+    let (from, to) = (&bump.commits[0], &bump.commits[1]);
+    let upstream = bump.tool.path("clone").display().to_string();
+    let state = serde_json::json!({
+        "schema": 1, "from": from, "to": to, "name": "x", "upstream": upstream, "series": "",
+        "decisions": { "entries": {}, "accepted": {} }, "stopped": null, "publishing": true,
+    });
+    bump.write(".overlay-rebase/state.json", &state.to_string());
+    bump.run(&["rebase", "--abort"]).assert_status(0);
+    assert_eq!(bump.files(), before);
+}
+
+fn rebase_taken_folder() {
+    let bump = Bump::new();
+    let mine = format!("{}/mine.txt", bump.folder(1));
+    bump.write(&mine, "mine");
+    let before = bump.files();
+    let run = bump.run(&["rebase", "--to", &bump.commits[1]]);
+    run.assert_status(3);
+    assert!(run.stderr().contains("it is there already"), "{}", run.shown());
+    assert_eq!(bump.files(), before);
+    // Put there while the rebase was under way.
+    let bump = stopped();
+    let mine = format!("{}/mine.txt", bump.folder(4));
+    bump.write(&mine, "mine");
+    bump.run(&["rebase", "--skip", "ours"]).assert_status(3);
+    bump.run(&["rebase", "--continue"]).assert_status(3);
+    bump.run(&["rebase", "--abort"]).assert_status(0);
+    assert_eq!(bump.read(&mine), "mine");
+}
+
+/// Starts the tool and kills it after so many microseconds.
+fn kill_after(bump: &Bump, arguments: &[&str], wait: u64) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_overlay"))
+        .args(arguments)
+        .current_dir(bump.tool.path(""))
+        .env("MLX_OVERLAY_UPSTREAM", bump.tool.path("clone"))
+        .env("MLX_OVERLAY_CACHE", bump.tool.path(".cache"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_micros(wait));
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+/// Kills each step of a rebase that stopped, at many moments, and goes on.
+fn rebase_killed_later() {
+    let run_time = {
+        let bump = stopped();
+        let begun = std::time::Instant::now();
+        bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
+        u64::try_from(begun.elapsed().as_micros()).unwrap()
+    };
+    let mut interrupted = 0;
+    for kill in 0..12 {
+        let wait = run_time * kill / 11;
+        for step in ["--skip", "--continue", "--abort"] {
+            let bump = Bump::new();
+            let before = bump.files();
+            let bump = stop(bump);
+            if step == "--continue" {
+                let text = bump.read(WORK);
+                let (head, rest) = text.split_once("<<<<<<<").unwrap();
+                let (_, tail) = rest.split_once(">>>>>>> ours\n").unwrap();
+                bump.write(WORK, &format!("{head}  x = x * 3;\n  x = x - 1;\n{tail}"));
+            }
+            let arguments: &[&str] =
+                if step == "--skip" { &["rebase", step, "ours"] } else { &["rebase", step] };
+            kill_after(&bump, arguments, wait);
+            let told = format!("{step}, killed after {wait} µs");
+            if bump.tool.path(".overlay-rebase/state.json").exists() {
+                interrupted += 1;
+                let standing = bump.run(&["rebase"]);
+                standing.assert_status(1);
+                // A decision that was on the disk is not asked for again.
+                let again = match step {
+                    "--skip" if standing.stdout().contains("left out ours") => {
+                        &["rebase", "--continue"]
+                    }
+                    _ => arguments,
+                };
+                bump.run(again).assert_status(0);
+            }
+            assert!(!bump.tool.path(".overlay-rebase/state.json").exists(), "{told}");
+            let moved = bump.read("mlx-pin.toml").contains(&bump.commits[4]);
+            assert_eq!(moved, step != "--abort", "{told}");
+            let after = bump.files();
+            for (name, bytes) in before.iter().filter(|(n, _)| n.starts_with(&bump.folder(0))) {
+                assert_eq!(after.get(name), Some(bytes), "{name}: {told}");
+            }
+            if moved {
+                assert_eq!(bump.drift(4).0, Some(0), "{told}");
+            } else {
+                let mut after = after;
+                after.retain(|name, _| !name.starts_with(".overlay-rebase"));
+                assert_eq!(after, before, "{told}");
+            }
+        }
+    }
+    assert!(interrupted > 6, "{interrupted} of 36 kills came in time");
 }

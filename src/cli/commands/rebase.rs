@@ -263,11 +263,11 @@ fn take(
     target: &Target,
     entry: &str,
 ) -> Result<(), CommandError> {
-    let Some(Change::Patch { bytes, .. }) =
-        start.series.entries.iter().find(|e| e.name == entry).map(|e| &e.change)
-    else {
-        // Contracts, or a derived function: nothing lies in the work folder.
-        return Ok(());
+    let bytes = match start.series.entries.iter().find(|e| e.name == entry).map(|e| &e.change) {
+        // Contracts: nothing lies in the work folder.
+        None => return Ok(()),
+        Some(Change::Derive(rule)) => return unresolved(session.take_rule(entry, rule)?, entry),
+        Some(Change::Patch { bytes, .. }) => bytes,
     };
     let (pin, name) = (start.pin.short(), render_rebase::short(&target.end));
     let names = Names { pin: &pin, target: &name, id: &target.id };
@@ -277,8 +277,20 @@ fn take(
     if report.name != entry {
         return Ok(());
     }
-    match session.take(entry, files, bytes)? {
+    let taken = session.take(entry, files, bytes)?;
+    unresolved(taken, entry)
+}
+
+fn unresolved(taken: Result<(), Unresolved>, entry: &str) -> Result<(), CommandError> {
+    match taken {
         Ok(()) => Ok(()),
+        Err(Unresolved::SameRule { path }) => Err(CommandError::new(
+            ErrorKind::Usage,
+            anyhow::anyhow!("the rule is as it was, and it did not fit"),
+        )
+        .at(path.display(), None, None)
+        .hint("change it, then overlay rebase --continue")
+        .hint(format!("overlay rebase --skip {entry} leaves it out"))),
         Err(Unresolved::Marker { path, line }) => {
             Err(left(&path, line).hint(format!("overlay rebase --skip {entry} leaves it out")))
         }

@@ -35,9 +35,13 @@ pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let under_way = under_way.map(|p| session::standing(&p.root)).transpose()?.flatten();
     if let Some(state) = under_way {
         let to = &state.to.to_string()[..8];
+        let at = match state.stopped.as_deref() {
+            Some("contracts") => "stopped at contracts that do not hold".into(),
+            Some(entry) => format!("stopped at `{entry}`"),
+            None => "was stopped from outside".to_owned(),
+        };
         ui.warn(format!(
-            "a rebase to {} ({to}) is under way; `overlay rebase` says where it stands and what to \
-             do next",
+            "a rebase to {} ({to}) is under way and {at}; `overlay rebase` says what to do next",
             state.name
         ));
     }

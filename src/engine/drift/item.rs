@@ -127,6 +127,7 @@ pub(super) fn of_entry(entry: &EntryReport) -> Vec<(Item, State)> {
     if let Some(derived) = &entry.derived {
         let class = match &derived.made {
             None => HunkClass::Conflict,
+            Some(_) if derived.from.is_some() => HunkClass::FileMoved,
             Some(_) if derived.moved => HunkClass::Moved,
             Some(_) => HunkClass::Exact,
         };

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::contract::Verdict;
+use crate::derive::Rule;
 use crate::drift::{Cause, DriftError, Item, State, Trace};
 use crate::lay::EntryReport;
 use crate::report::HunkClass;
@@ -46,6 +47,8 @@ pub enum Decision {
     Skip,
     /// This patch takes its place.
     Patch(String),
+    /// This rule takes its place, of a derived function.
+    Rule(Rule),
 }
 
 /// What a rebase does.
@@ -76,6 +79,9 @@ pub struct Planned {
     /// Its patch for the new pin, where that is another.
     #[serde(skip)]
     pub patch: Option<Vec<u8>>,
+    /// Its rule for the new pin, where that is another.
+    #[serde(skip)]
+    pub rule: Option<Rule>,
 }
 
 impl Plan {
@@ -105,9 +111,10 @@ impl Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Byte for byte as it was; a derived function's rule always is.
+    /// Byte for byte as it was.
     Same,
-    /// Its patch was made again: places, context, blob ids.
+    /// Its patch was made again: places, context, blob ids. A derived function's
+    /// rule names the file's new name.
     Refreshed,
     /// Upstream has all of it: it is dropped.
     Landed,

@@ -2,16 +2,19 @@
 
 use crate::apply::Ground;
 use crate::contract::{self, Status, Verdict};
+use crate::derive::Rule;
 use crate::drift::originals;
 use crate::lay::{EntryReport, PatchParts, STRIP, lay_entry, pass_over};
 use crate::patch::{self, Body, Patch};
 use crate::report::HunkClass;
 use crate::series::{Change, Entry, Series};
-use crate::snapshot::{File, Mode, Snapshot, Tree};
+use crate::snapshot::{File, Mode, Snapshot, Tree, TreePath};
 
 use super::markers::{self, Sides};
 use super::remake::{Around, Remade, remake};
-use super::{Decision, Decisions, Outcome, Plan, Planned, RebaseError, Stop, Unfinished};
+use super::{
+    Decision, Decisions, Outcome, Plan, Planned, RebaseError, Stop, Unfinished, series_text,
+};
 
 /// Names of the two ends, for markers and acknowledgements.
 #[derive(Clone, Copy, Debug)]
@@ -65,9 +68,10 @@ fn step<'t>(
         return Ok(Ok(Planned {
             name: entry.name.clone(),
             outcome,
-            report,
             landed_by: None,
             patch,
+            rule: repointed(entry, &report),
+            report,
         }));
     }
     // Whatever was laid of an entry that does not hold is taken back.
@@ -81,14 +85,29 @@ fn step<'t>(
         Some(Decision::Skip) => {
             pass_over(entry, ground)?;
             let (name, outcome) = (entry.name.clone(), Outcome::Skipped);
-            Ok(Ok(Planned { name, outcome, report, landed_by: None, patch: None }))
+            Ok(Ok(Planned { name, outcome, report, landed_by: None, patch: None, rule: None }))
         }
         Some(Decision::Patch(text)) => {
             pass_over(entry, ground)?;
             let report = resolved(entry, report, text, ground)?;
             let patch = Some(text.clone().into_bytes());
             let (name, outcome) = (entry.name.clone(), Outcome::Resolved);
-            Ok(Ok(Planned { name, outcome, report, landed_by: None, patch }))
+            Ok(Ok(Planned { name, outcome, report, landed_by: None, patch, rule: None }))
+        }
+        Some(Decision::Rule(rule)) => {
+            let original = entry;
+            let entry = Entry { change: Change::Derive(rule.clone()), ..original.clone() };
+            let mut alone = Ground { target: before.clone(), base: None };
+            let report = lay_entry(&entry, &mut alone)?;
+            if !report.holds() {
+                let files = unfinished(&entry, &report, &base, &before, names)?;
+                return Ok(Err(Stop::Entry { report: Box::new(report), files }));
+            }
+            pass_over(original, ground)?;
+            ground.target = alone.target;
+            let (name, outcome) = (entry.name.clone(), Outcome::Resolved);
+            let rule = Some(rule.clone());
+            Ok(Ok(Planned { name, outcome, report, landed_by: None, patch: None, rule }))
         }
     }
 }
@@ -101,7 +120,10 @@ fn remade<'t>(
     before: &Snapshot<'t>,
     after: &Snapshot<'t>,
 ) -> Result<(Outcome, Option<Vec<u8>>), RebaseError> {
-    let Change::Patch { bytes, .. } = &entry.change else { return Ok((Outcome::Same, None)) };
+    let Change::Patch { bytes, .. } = &entry.change else {
+        let same = repointed(entry, report).is_none();
+        return Ok((if same { Outcome::Same } else { Outcome::Refreshed }, None));
+    };
     let parsed = parsed(entry, bytes)?;
     let PatchParts { files, hunks, .. } = &report.patch;
     let around = Around { base, before, after };
@@ -110,6 +132,14 @@ fn remade<'t>(
         Remade::New(bytes) => (Outcome::Refreshed, Some(bytes)),
         Remade::Landed => (Outcome::Landed, None),
     })
+}
+
+/// The rule of a derived function whose file has another name now.
+fn repointed(entry: &Entry, report: &EntryReport) -> Option<Rule> {
+    let Change::Derive(rule) = &entry.change else { return None };
+    let derived = report.derived.as_ref()?;
+    let file = derived.from.as_ref().and(derived.made.as_ref())?.file.clone();
+    Some(Rule { file, ..rule.clone() })
 }
 
 fn parsed(entry: &Entry, bytes: &[u8]) -> Result<Patch, RebaseError> {
@@ -149,7 +179,10 @@ fn unfinished(
     before: &Snapshot<'_>,
     names: Names<'_>,
 ) -> Result<Vec<Unfinished>, RebaseError> {
-    let Change::Patch { bytes, .. } = &entry.change else { return Ok(Vec::new()) };
+    let bytes = match &entry.change {
+        Change::Patch { bytes, .. } => bytes,
+        Change::Derive(rule) => return Ok(rule_file(entry, rule, report).into_iter().collect()),
+    };
     let sides = Sides { target: names.target, pin: names.pin, entry: &entry.name };
     // What the entry made of the pin, where a file is taken as a whole.
     let mut ours = Ground { target: base.clone(), base: Some(base.clone()) };
@@ -177,6 +210,23 @@ fn unfinished(
     Ok(files)
 }
 
+/// The rule of a derived function, for a person to change.
+fn rule_file(entry: &Entry, rule: &Rule, report: &EntryReport) -> Option<Unfinished> {
+    let path = rule_path(&entry.name)?;
+    let why = report.derived.as_ref().and_then(|d| d.why.as_deref()).unwrap_or_default();
+    let rule = toml::to_string(rule).expect("a rule was read from such a text");
+    let text = format!(
+        "# {why}\n# Change the rule, so that the copy can be made, and overlay rebase --continue.\n\
+         {rule}"
+    );
+    Some(Unfinished { path, before: None, marked: File::new(Mode::Regular, text.into_bytes()) })
+}
+
+/// The file in the work folder that holds an entry's rule.
+pub(super) fn rule_path(entry: &str) -> Option<TreePath> {
+    TreePath::new(&format!("{entry}.rule.toml")).ok()
+}
+
 /// The contracts at the target, the notes against the new patches.
 fn contracts(
     series: &Series,
@@ -197,7 +247,8 @@ fn contracts(
     verdicts.extend(originals(series, &reports, names.id).into_iter().filter(stays));
     let patches: Vec<(&str, Patch)> = new_patches(series, entries)?;
     let patches: Vec<(&str, &Patch)> = patches.iter().map(|(n, p)| (*n, p)).collect();
-    let notes = super::series_text::notes(&series.contracts.note, &patches);
+    let notes = series_text::notes(&series.contracts.note, &patches, entries);
+    let notes: Vec<_> = notes.into_iter().map(|kept| kept.note).collect();
     verdicts.extend(contract::check_notes(&notes, &patches, STRIP));
     for verdict in &mut verdicts {
         let key = format!("{} {}", verdict.kind.as_str(), verdict.name);

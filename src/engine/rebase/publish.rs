@@ -52,11 +52,6 @@ pub fn publish(
     fs::create_dir_all(&aside).map_err(io(&aside, "cannot be made"))?;
     write_folder(&aside, series, plan, new)?;
     check(&aside, target, new.commit)?;
-    if place.exists() {
-        let what = format!("{} is there already; take it away first", place.display());
-        remove(&aside)?;
-        return Err(RebaseError::Check { what });
-    }
     let pin_file = project.root.join(PIN_FILE);
     let old = fs::read(&pin_file).map_err(io(&pin_file, "cannot be read"))?;
     let facts = facts(&old, &pin_file, new, target)?;
@@ -65,6 +60,30 @@ pub fn publish(
     write(&kept_file(&project.root, project.current.commit), &old)?;
     write(&pin_file, facts.as_bytes())?;
     Ok(place)
+}
+
+/// Fails where the target's folder is there already: a person's, or an earlier
+/// rebase's.
+///
+/// # Errors
+/// It is.
+pub(super) fn require_free(root: &Path, to: ObjectId) -> Result<(), RebaseError> {
+    let path = folder(root, to);
+    if !path.exists() {
+        return Ok(());
+    }
+    let what = "it is there already; move it away, or name it in mlx-pin.toml".into();
+    Err(RebaseError::State { path, what })
+}
+
+/// Puts the old pin's facts back in place, as they were kept.
+///
+/// # Errors
+/// They cannot be read or written.
+pub(super) fn restore(root: &Path, from: ObjectId) -> Result<(), RebaseError> {
+    let kept = kept_file(root, from);
+    let facts = fs::read(&kept).map_err(io(&kept, "cannot be read"))?;
+    write(&root.join(PIN_FILE), &facts)
 }
 
 /// Takes away what a publication that was stopped left, where the pin has not
@@ -103,7 +122,7 @@ fn write_folder(dir: &Path, series: &Series, plan: &Plan, new: &NewPin) -> Resul
     let old = fs::read_to_string(&source).map_err(io(&source, "cannot be read"))?;
     let patches = new_patches(series, &plan.entries)?;
     let patches: Vec<_> = patches.iter().map(|(n, p)| (*n, p)).collect();
-    let notes = series_text::notes(&series.contracts.note, &patches);
+    let notes = series_text::notes(&series.contracts.note, &patches, &plan.entries);
     let text = series_text::rewritten(&old, plan, &notes)?;
     write(&dir.join(SERIES_FILE), text.as_bytes())?;
     write(&dir.join(LISTING), new.listing.to_text().as_bytes())

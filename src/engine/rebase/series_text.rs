@@ -8,16 +8,35 @@ use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, value};
 use crate::contract::{ContractKind, Note, Status, Verdict, Watch};
 use crate::lay::STRIP;
 use crate::patch::{Body, LineKind, Patch};
+use crate::snapshot::TreePath;
 
-use super::{Plan, RebaseError};
+use super::{Plan, Planned, RebaseError};
+
+/// A note that stays.
+pub(super) struct KeptNote {
+    /// Its file at the old pin.
+    was: TreePath,
+    /// The note at the new one.
+    pub note: Note,
+}
 
 /// The notes that the new patches still need: each without the lines that its
-/// entry does not take away any more.
-pub(super) fn notes(notes: &[Note], patches: &[(&str, &Patch)]) -> Vec<Note> {
+/// entry does not take away any more, its file by its new name.
+pub(super) fn notes(
+    notes: &[Note],
+    patches: &[(&str, &Patch)],
+    entries: &[Planned],
+) -> Vec<KeptNote> {
+    let renamed = |note: &Note| {
+        let entry = entries.iter().find(|p| p.name == note.entry)?;
+        let file = entry.report.patch.files.iter().find(|f| f.from.as_ref() == Some(&note.file))?;
+        (file.operation == "modify").then(|| file.path.clone())
+    };
     let mut left = removed(patches);
     let mut out = Vec::new();
     for note in notes {
-        let key = (note.entry.clone(), note.file.to_string());
+        let file = renamed(note).unwrap_or_else(|| note.file.clone());
+        let key = (note.entry.clone(), file.to_string());
         let Some(lines) = left.get_mut(&key) else { continue };
         let mut kept = Vec::new();
         for line in &note.removes {
@@ -27,7 +46,8 @@ pub(super) fn notes(notes: &[Note], patches: &[(&str, &Patch)]) -> Vec<Note> {
             }
         }
         if !kept.is_empty() {
-            out.push(Note { removes: kept, ..note.clone() });
+            let now = Note { removes: kept, file, ..note.clone() };
+            out.push(KeptNote { was: note.file.clone(), note: now });
         }
     }
     out
@@ -62,7 +82,7 @@ fn removed(patches: &[(&str, &Patch)]) -> Removed {
 pub(super) fn rewritten(
     old: &str,
     plan: &Plan,
-    kept_notes: &[Note],
+    kept_notes: &[KeptNote],
 ) -> Result<String, RebaseError> {
     let mut document: DocumentMut = old.parse().map_err(|e: toml_edit::TomlError| {
         RebaseError::State { path: crate::series::SERIES_FILE.into(), what: e.message().into() }
@@ -89,7 +109,8 @@ fn tables<'d>(document: &'d mut DocumentMut, key: &str) -> impl Iterator<Item = 
         .flat_map(|a| a.iter_mut())
 }
 
-/// Drops entries that are left out, and what was accepted of derived ones.
+/// Drops entries that are left out, and what was accepted of derived ones; a
+/// rule that is another now takes the old one's place.
 fn entries(document: &mut DocumentMut, plan: &Plan) {
     let gone = |table: &Table| {
         let name = table.get("name").and_then(Item::as_str).unwrap_or_default();
@@ -99,6 +120,14 @@ fn entries(document: &mut DocumentMut, plan: &Plan) {
         remove_where(array, gone);
     }
     for table in tables(document, "entry") {
+        let name = table.get("name").and_then(Item::as_str).unwrap_or_default();
+        let planned = plan.entries.iter().find(|p| p.name == name);
+        if let Some(rule) = planned.and_then(|p| p.rule.as_ref()) {
+            let text = toml::Value::try_from(rule).expect("a rule was read from such a value");
+            let inline: toml_edit::Value =
+                text.to_string().parse().expect("a value is written as it is read");
+            table["derive"] = value(inline);
+        }
         if let Some(rule) = table.get_mut("derive").and_then(Item::as_table_like_mut) {
             rule.remove("acknowledged");
         }
@@ -146,19 +175,24 @@ fn moved(document: &mut DocumentMut, verdict: &Verdict) {
 
 /// Leaves of each note what is still removed. Notes keep their order, so the
 /// kept ones are met in turn.
-fn rewrite_notes(document: &mut DocumentMut, kept: &[Note]) {
+fn rewrite_notes(document: &mut DocumentMut, kept: &[KeptNote]) {
     let Some(array) = document.get_mut("note").and_then(Item::as_array_of_tables_mut) else {
         return;
     };
-    let of = |table: &Table, note: &Note| {
+    let of = |table: &Table, kept: &KeptNote| {
         let text = |key: &str| table.get(key).and_then(Item::as_str);
-        text("entry") == Some(&note.entry)
-            && text("file") == Some(note.file.as_str())
-            && text("reason") == Some(&note.reason)
+        text("entry") == Some(&kept.note.entry)
+            && text("file") == Some(kept.was.as_str())
+            && text("reason") == Some(&kept.note.reason)
     };
     remove_where(array, |table| !kept.iter().any(|note| of(table, note)));
     for table in array.iter_mut() {
-        let Some(note) = kept.iter().find(|note| of(table, note)) else { continue };
+        let Some(KeptNote { was, note }) = kept.iter().find(|note| of(table, note)) else {
+            continue;
+        };
+        if *was != note.file {
+            table["file"] = value(note.file.as_str());
+        }
         let now: Vec<&str> = table
             .get("removes")
             .and_then(Item::as_array)

@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::derive::Rule;
 use crate::pin::Project;
 use crate::series::{Change, SERIES_FILE, Series};
 use crate::snapshot::{File, Mode, ObjectId, TreePath};
 
-use super::publish::{clear, io, remove, write};
-use super::{Decision, Decisions, RebaseError, Unfinished, markers, remake};
+use super::publish::{clear, io, remove, require_free, restore, write};
+use super::{Decision, Decisions, RebaseError, Unfinished, markers, plan, remake};
 
 /// The folder, beside `mlx-pin.toml`.
 pub const FOLDER: &str = ".overlay-rebase";
@@ -72,6 +73,11 @@ pub enum Unresolved {
     },
     /// The files are upstream's: nothing of the entry is left.
     Nothing,
+    /// The rule is as it was, and did not fit.
+    SameRule {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl State {
@@ -136,8 +142,10 @@ impl Session {
     /// Begins a rebase.
     ///
     /// # Errors
-    /// One is under way, or the folder cannot be written.
+    /// One is under way, the target's folder is there already, or the session's
+    /// cannot be written.
     pub fn begin(root: &Path, state: State) -> Result<Self, RebaseError> {
+        require_free(root, state.to)?;
         let lock = lock(root)?;
         if standing(root)?.is_some() {
             return Err(RebaseError::State {
@@ -242,6 +250,34 @@ impl Session {
         Ok(Ok(()))
     }
 
+    /// Takes a person's rule over, of an entry that derives a function by the
+    /// rule `original`.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds no rule.
+    pub fn take_rule(
+        &mut self,
+        entry: &str,
+        original: &Rule,
+    ) -> Result<Result<(), Unresolved>, RebaseError> {
+        let file = plan::rule_path(entry).map(|path| work_path(&self.root, &path));
+        let Some(path) = file.filter(|path| path.exists()) else {
+            return Ok(Err(Unresolved::Nothing));
+        };
+        let text = fs::read_to_string(&path).map_err(io(&path, "cannot be read"))?;
+        let rule: Rule = toml::from_str(&text)
+            .map_err(|e| RebaseError::State { path: path.clone(), what: e.to_string() })?;
+        let before = match self.state.decisions.entries.get(entry) {
+            Some(Decision::Rule(rule)) => rule,
+            _ => original,
+        };
+        if rule == (Rule { acknowledged: Vec::new(), ..before.clone() }) {
+            return Ok(Err(Unresolved::SameRule { path }));
+        }
+        self.decide(entry, Decision::Rule(rule))?;
+        Ok(Ok(()))
+    }
+
     /// Records a decision on an entry.
     ///
     /// # Errors
@@ -257,9 +293,12 @@ impl Session {
     /// earlier try left.
     ///
     /// # Errors
-    /// The state cannot be written.
+    /// The target's folder is there and not of this rebase, or the state cannot
+    /// be written.
     pub fn publishing(&mut self, project: &Project) -> Result<(), RebaseError> {
-        if self.state.publishing && project.current.commit == self.state.from {
+        if !self.state.publishing {
+            require_free(&self.root, self.state.to)?;
+        } else if project.current.commit == self.state.from {
             clear(&self.root, self.state.from, self.state.to)?;
         }
         self.state.publishing = true;
@@ -284,13 +323,17 @@ impl Session {
         remove(&folder)
     }
 
-    /// Gives the rebase up: everything is as it was.
+    /// Gives the rebase up: everything is as it was, a pin that has moved
+    /// already included.
     ///
     /// # Errors
-    /// A file cannot be removed.
+    /// A file cannot be written or removed.
     pub fn abort(self, project: &Project) -> Result<(), RebaseError> {
-        if self.state.publishing && !self.is_done(project) {
-            clear(&self.root, project.current.commit, self.state.to)?;
+        if self.is_done(project) {
+            restore(&self.root, self.state.from)?;
+        }
+        if self.state.publishing {
+            clear(&self.root, self.state.from, self.state.to)?;
         }
         self.end()
     }
