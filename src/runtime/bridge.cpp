@@ -103,10 +103,11 @@ std::unique_ptr<Array> array_from_bytes(
         << " bytes.";
     throw std::invalid_argument(msg.str());
   }
-  Array array(
-      mx::allocator::malloc(bytes.size()),
-      mx::Shape(shape.begin(), shape.end()),
-      dtype);
+  auto buffer = mx::allocator::malloc(bytes.size());
+  if (buffer.ptr() == nullptr && !bytes.empty()) {
+    throw std::runtime_error("[array] There is no memory for it.");
+  }
+  Array array(buffer, mx::Shape(shape.begin(), shape.end()), dtype);
   if (!bytes.empty()) {
     std::memcpy(array.data<uint8_t>(), bytes.data(), bytes.size());
   }
@@ -213,17 +214,30 @@ std::unique_ptr<Array> quantized_matmul(
     const Scheme& scheme,
     bool transpose,
     StreamKey stream) {
-  return boxed(
-      mx::quantized_matmul(
-          x,
-          *parts.packed,
-          *parts.scales,
-          biases_of(parts),
-          transpose,
-          scheme.group_size,
-          scheme.bits,
-          std::string(scheme.mode),
-          stream_of(stream)));
+  // What MLX does not look at: its kernels divide by lengths, count in int, and
+  // take the first matrix of a stack where x has no stack of its own.
+  if (x.size() == 0 || parts.packed->size() == 0) {
+    throw std::invalid_argument("[quantized_matmul] An array has no elements.");
+  }
+  if (parts.packed->ndim() > 2 && x.ndim() < 3) {
+    throw std::invalid_argument(
+        "[quantized_matmul] The matrix is a stack, and x has no dimension for it.");
+  }
+  auto product = mx::quantized_matmul(
+      x,
+      *parts.packed,
+      *parts.scales,
+      biases_of(parts),
+      transpose,
+      scheme.group_size,
+      scheme.bits,
+      std::string(scheme.mode),
+      stream_of(stream));
+  if (product.size() > std::numeric_limits<int32_t>::max()) {
+    throw std::invalid_argument(
+        "[quantized_matmul] More than 2^31 - 1 elements.");
+  }
+  return boxed(std::move(product));
 }
 
 rust::String library_key() {

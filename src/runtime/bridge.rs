@@ -3,8 +3,9 @@
 //! Everything here that can fail is a `Result`: MLX's exceptions arrive with
 //! their text, and so does whatever else C++ may throw (see `bridge.h`).
 
-// The macro below writes the unsafe code of the border; each function behind
-// it is safe to call with any argument.
+// The macro below writes the unsafe code of the border. The functions behind it
+// check what MLX does not; that the parts of a matrix fit each other `quantize`
+// has checked.
 #![allow(unsafe_code, missing_docs)]
 
 pub(super) use ffi::*;

@@ -132,7 +132,13 @@ impl<'a> OnStream<'a> {
             _ => return Err(Error::Mlx("[probe] The weight is no matrix.".into())),
         };
         let k = matrix[1];
-        let x = random(stack * width * k, seed);
+        let values = stack.checked_mul(width).and_then(|n| n.checked_mul(k));
+        let values = values.filter(|n| i32::try_from(*n).is_ok()).ok_or(Error::Request {
+            what: "the width of a block",
+            given: i64::try_from(width).unwrap_or(i64::MAX),
+            takes: "one that makes fewer than 2^31 values",
+        })?;
+        let x = random(values, seed);
         Ok(Self { weight, stream, element, x, width, k, stack, size: 4 })
     }
 }

@@ -43,9 +43,9 @@ impl Quantized {
     /// mode [`Mode::Affine`] `biases`, hold one element a group.
     ///
     /// # Errors
-    /// The group size or the bits are beyond what MLX takes, or the mode is
-    /// affine and there are no biases. Whether shapes fit MLX tells when the
-    /// matrix is used.
+    /// The group size or the bits are beyond what MLX takes, the shapes do not
+    /// make a matrix, or the mode is affine and there are no biases. Whether
+    /// types fit MLX tells when the matrix is used.
     pub fn from_parts(
         packed: Array,
         scales: Array,
@@ -57,6 +57,18 @@ impl Quantized {
             return Err(Error::Mlx("[quantized] The affine mode has biases.".into()));
         }
         let mut shape = scales.shape();
+        if !fit(&packed.shape(), &shape, quantization) {
+            return Err(Error::Mlx(format!(
+                "[quantized] Packed values of shape {:?} and scales of shape {shape:?} do not make a \
+                 matrix of {quantization}.",
+                packed.shape()
+            )));
+        }
+        if let Some(biases) = biases.as_ref().map(Array::shape).filter(|b| *b != shape) {
+            return Err(Error::Mlx(format!(
+                "[quantized] Biases of shape {biases:?} do not go with scales of shape {shape:?}."
+            )));
+        }
         if let Some(last) = shape.last_mut() {
             *last *= quantization.group_size;
         }
@@ -114,7 +126,8 @@ impl Quantized {
         Ok(())
     }
 
-    /// The matrix again, each value as near as its bits hold it.
+    /// The matrix again, each value as near as its bits hold it; in the fp modes
+    /// in bfloat16, whatever it was made of.
     ///
     /// # Errors
     /// MLX's words.
@@ -145,9 +158,27 @@ impl fmt::Debug for Quantized {
 }
 
 fn scheme(quantization: Quantization) -> Result<Scheme> {
+    // MLX divides by both before it looks at them.
+    let positive = |what, n| match n {
+        0 => Err(Error::Request { what, given: 0, takes: "1 or more" }),
+        n => dimension(n),
+    };
     Ok(Scheme {
         mode: quantization.mode.as_str().to_owned(),
-        group_size: dimension(quantization.group_size)?,
-        bits: dimension(quantization.bits)?,
+        group_size: positive("the group size", quantization.group_size)?,
+        bits: positive("the number of bits", quantization.bits)?,
     })
+}
+
+/// Whether each row of `packed` has a row of `scales`, and each group of it a
+/// scale. MLX compares the last lengths alone, and its kernels would read on.
+fn fit(packed: &[usize], scales: &[usize], quantization: Quantization) -> bool {
+    let Quantization { group_size, bits, .. } = quantization;
+    let (Some((words, rows)), Some((groups, of))) = (packed.split_last(), scales.split_last())
+    else {
+        return false;
+    };
+    let wide = |n: &usize| *n as u128;
+    let packed_bits = wide(words) * 32;
+    !rows.is_empty() && rows == of && packed_bits == wide(groups) * wide(&group_size) * wide(&bits)
 }

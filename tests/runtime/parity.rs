@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use mlx_overlay::exactness::{self, Family as Kind, Shape, batch_limit};
 use mlx_overlay::runtime::*;
 use mlx_overlay_harness::HarnessError;
-use mlx_overlay_harness::cells::{self, Inputs, Vectors};
+use mlx_overlay_harness::cells::{self, Inputs, Operand, Vectors};
 use mlx_overlay_harness::kernels::{Family, Number, tile_for};
 use mlx_overlay_harness::parity::{Multiply, Outcome, parity};
 use mlx_overlay_harness::sets::{Set, parity_cells};
@@ -42,17 +42,17 @@ impl Mlx {
         let words = k * cell.bits as usize / 32;
         let quantization =
             Quantization { mode: Mode::Affine, group_size: group, bits: cell.bits as usize };
-        let w = Axes::of(cell, |axis| axis.w_shared, |(_, w)| w);
-        let of_w = |bytes: &[u8], row: usize, number: Option<Number>| {
+        let of_w = |operand, bytes: &[u8], row: usize, number: Option<Number>| {
+            let w = Axes::of(cell, operand);
             array(&w.gather(bytes, bytes.len() / w.matrices()), &w.shape(n, row), number)
         };
         let weight = Quantized::from_parts(
-            of_w(&inputs.w, words, None)?,
-            of_w(&inputs.scales, k / group, Some(cell.number))?,
-            Some(of_w(&inputs.biases, k / group, Some(cell.number))?),
+            of_w(Operand::W, &inputs.w, words, None)?,
+            of_w(Operand::W, &inputs.scales, k / group, Some(cell.number))?,
+            Some(of_w(Operand::Biases, &inputs.biases, k / group, Some(cell.number))?),
             quantization,
         )?;
-        let x = Axes::of(cell, |axis| axis.x_shared, |(x, _)| x);
+        let x = Axes::of(cell, Operand::X);
         let row = k * cell.number.bytes();
         let taken = match vectors {
             Vectors::All => 0..m,
@@ -87,6 +87,7 @@ impl Multiply for Mlx {
             Family::Narrow(_) => Kind::Single,
             Family::Streamed(_) => Kind::Streamed,
             Family::Wide => Kind::Wide,
+            Family::Quad(_) => Kind::Quad,
         };
         Ok(match run() {
             Err(error) => Err(error.to_string()),
@@ -118,11 +119,11 @@ struct Axes {
 }
 
 impl Axes {
-    fn of(
-        cell: &cells::Cell,
-        shared: impl Fn(&cells::BatchAxis) -> bool,
-        which: impl Fn((usize, usize)) -> usize,
-    ) -> Self {
+    fn of(cell: &cells::Cell, operand: Operand) -> Self {
+        let shared = |axis: &cells::BatchAxis| match operand {
+            Operand::X => axis.x_shared,
+            Operand::W | Operand::Biases => axis.w_shared,
+        };
         let lengths: Vec<usize> =
             cell.batch.iter().map(|a| if shared(a) { 1 } else { a.size as usize }).collect();
         let place = |matrix: usize| {
@@ -132,7 +133,7 @@ impl Axes {
                 left /= length;
                 step *= axis.size as usize;
             }
-            which(cell.matrices_of(batch as u32))
+            cell.matrix_of(operand, batch as u32)
         };
         let places = (0..lengths.iter().product()).map(place).collect();
         Self { lengths, places }

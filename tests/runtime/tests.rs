@@ -14,6 +14,7 @@ pub const ALL: &[(&str, fn())] = &[
     ("a library of another key is refused at the start", stale_library),
     ("slices go in and come back, every type", slices),
     ("what does not fit is refused in words", misfits),
+    ("what MLX does not look at is refused before it", unlooked_at),
     ("dequantizing gives near values, every mode", near_values),
     ("a product is that of the dequantized matrix", products),
     ("a stack of matrices is multiplied matrix by matrix", stacks),
@@ -102,6 +103,49 @@ fn misfits() {
     }
     let gpu = said(Stream::new(Device::Gpu).unwrap_err());
     assert!(gpu.contains("no GPU"), "{gpu}");
+}
+
+/// MLX divides by some of these, reads past others, or takes a part for the whole.
+fn unlooked_at() {
+    let stream = cpu();
+    let refused = |made: Result<Array>, part: &str| {
+        let said = made.expect_err(part).to_string();
+        assert!(said.contains(part), "{said}");
+    };
+    for none in [Quantization { group_size: 0, ..affine(4) }, affine(0)] {
+        let error = Quantized::new(&matrix(4, 64, 1), none, &stream).unwrap_err();
+        assert!(error.to_string().contains("it must be 1 or more"), "{error}");
+    }
+    let parts = |packed: &[usize], scales: &[usize], biases: &[usize]| {
+        let packed_values = vec![0u32; packed.iter().product()];
+        let packed = Array::from_slice(&packed_values, packed).unwrap();
+        let ones = |shape: &[usize]| {
+            Array::from_slice(&vec![1f32; shape.iter().product()], shape).unwrap()
+        };
+        Quantized::from_parts(packed, ones(scales), Some(ones(biases)), affine(4))
+    };
+    parts(&[32, 16], &[32, 2], &[32, 2]).unwrap();
+    for (packed, scales, biases) in [
+        (&[64, 16][..], &[1, 2][..], &[1, 2][..]),
+        (&[32, 16], &[2], &[2]),
+        (&[32, 16], &[32, 4], &[32, 4]),
+        (&[32, 16], &[32, 2], &[1, 2]),
+        (&[16], &[2], &[2]),
+    ] {
+        let error = parts(packed, scales, biases).unwrap_err().to_string();
+        assert!(error.starts_with("[quantized] "), "{packed:?} {scales:?} {biases:?}: {error}");
+    }
+    let weight = Quantized::new(&matrix(16, 128, 1), affine(4), &stream).unwrap();
+    let times = |x: &Array| weight.matmul(x, Orientation::Transposed, &stream);
+    let nothing = Array::from_slice::<f32>(&[], &[0, 128]).unwrap();
+    refused(times(&nothing), "no elements");
+    let stack = Array::from_slice(&random(3 * 16 * 128, 2), &[3, 16, 128]).unwrap();
+    let stack = Quantized::new(&stack, affine(4), &stream).unwrap();
+    let flat = stack.matmul(&matrix(2, 128, 3), Orientation::Transposed, &stream);
+    refused(flat, "The matrix is a stack");
+    let tall = parts(&[1 << 16, 8], &[1 << 16, 1], &[1 << 16, 1]).unwrap();
+    let wide = tall.matmul(&matrix(1 << 15, 64, 4), Orientation::Transposed, &stream);
+    refused(wide, "More than 2^31 - 1 elements");
 }
 
 fn near_values() {
