@@ -190,5 +190,8 @@ mod tests {
         assert_eq!(fast, Some(Variant::Fast));
         assert_eq!(of(affine(4), 4, 3840).map(|c| c.variant), Some(Variant::Generic));
         assert_eq!(of(affine(8), 4, 3840).map(|c| c.variant), Some(Variant::Fast));
+        let fours = Shape { m: 4, n: 12, k: 4096, stack: 1 };
+        let fours = Cell::of(ElementType::Float16, affine(4), fours).map(|c| c.variant);
+        assert_eq!(fours, Some(Variant::Generic), "12 rows are no multiple of 8");
     }
 }

@@ -10,15 +10,16 @@ use crate::rule::{self, Expected, Family};
 pub const MOST_ROWS: u32 = 40;
 
 /// K and N on both sides of everything the rule looks at: rows of 64 and 128
-/// (quad), the fast step and multiples of 8, and the sides of 2048 and 4096
-/// that move the limit (and, for nvfp4, the slim kernel).
+/// (quad), the fast step (768 is one of 256 and none of 512) and multiples of 8
+/// (12 is one of 4), and the sides of 2048 and 4096 that move the limit (and, for
+/// nvfp4, the slim kernel).
 pub const SHAPES: [(u32, u32); 13] = [
     (64, 512),
     (128, 512),
     (192, 512),
     (512, 8),
-    (512, 9),
-    (576, 8),
+    (512, 12),
+    (768, 8),
     (2048, 2048),
     (2112, 2048),
     (2048, 2056),
@@ -119,7 +120,7 @@ pub fn measure(
 /// Products whose arguments are compared too: a batch, and of each packing one
 /// with a fast kernel and one without.
 fn with_arguments(product: &Product) -> bool {
-    product.batch > 1 || [(512, 9), (2048, 2048)].contains(&(product.k, product.n))
+    product.batch > 1 || [(512, 12), (2048, 2048)].contains(&(product.k, product.n))
 }
 
 struct Check<'a> {
