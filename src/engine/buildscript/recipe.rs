@@ -86,9 +86,12 @@ const CMAKE_OWN: [&str; 15] = [
 
 /// Definitions that users are likely to set for the first time between two
 /// builds: asked for by name so that cargo watches them.
-const WATCHED: [&str; 8] = [
+const WATCHED: [&str; 11] = [
     "CMAKE_BUILD_TYPE",
     "CMAKE_CXX_FLAGS",
+    "CMAKE_CXX_FLAGS_DEBUG",
+    "CMAKE_CXX_FLAGS_RELEASE",
+    "CMAKE_INTERPROCEDURAL_OPTIMIZATION",
     "CMAKE_CXX_COMPILER",
     "CMAKE_CXX_COMPILER_LAUNCHER",
     "CMAKE_PREFIX_PATH",

@@ -32,6 +32,17 @@ pub struct LaidTree {
     pub watch: Vec<PathBuf>,
 }
 
+/// How to come by a tree that can be built.
+fn whole_trees() -> [String; 2] {
+    [
+        "overlay apply --from <a clone of MLX>, for the whole tree of the pin".into(),
+        format!(
+            "or, where no git host is reached, overlay apply --at crate:NAME@VERSION:folder --out DIR, \
+             for one of another release, and {TREE_VARIABLE}=DIR"
+        ),
+    ]
+}
+
 impl LaidTree {
     /// Finds the tree that the variables ask for: the one that
     /// `MLX_OVERLAY_TREE` names; else the one that `overlay apply` published in
@@ -75,11 +86,10 @@ impl LaidTree {
                     "{published}; and the object cache does not hold commit {}",
                     pin.commit
                 ),
-                remedies: vec![
-                    again("fetch"),
-                    again("apply"),
-                    format!("or name a laid tree that is elsewhere in {TREE_VARIABLE}"),
-                ],
+                remedies: [again("fetch"), again("apply")]
+                    .into_iter()
+                    .chain(whole_trees())
+                    .collect(),
             }),
         }
     }
@@ -87,13 +97,15 @@ impl LaidTree {
     /// A folder that the user names: as its stamp says, or as it is where it
     /// has none.
     fn named(folder: &Path) -> Result<Self, BuildError> {
-        let folder = folder.canonicalize().map_err(BuildError::io("find", folder))?;
+        let folder = folder.canonicalize().map_err(|e| BuildError::NoTree {
+            why: format!("{TREE_VARIABLE} names `{}`: {e}", folder.display()),
+            remedies: whole_trees().into(),
+        })?;
         if folder.join(STAMP).exists() {
             return match Self::published(&folder, None)? {
                 Published::Fresh(tree) => Ok(*tree),
                 Published::Unfit(why) => {
-                    let remedies = vec![format!("take another folder in {TREE_VARIABLE}")];
-                    Err(BuildError::NoTree { why, remedies })
+                    Err(BuildError::NoTree { why, remedies: whole_trees().into() })
                 }
             };
         }
