@@ -363,8 +363,13 @@ fn after_file(lines: &Lines<'_>, boundaries: &[Vec<u8>]) -> Result<(), Refusal> 
     });
     let header =
         line.starts_with(b"--- ") && ahead.peek_second().is_some_and(|l| l.starts_with(b"+++ "));
-    if boundary || header || !matches!(line[0], b' ' | b'+' | b'-' | b'\\') {
+    let body = matches!(line[0], b' ' | b'+' | b'-' | b'\\');
+    if boundary || header || !(body || line.starts_with(b"@@")) {
         return start_of(&ahead, line).map(|_| ());
+    }
+    if !body {
+        // A whole hunk header has words of its own; what follows is a damaged one.
+        start_of(&ahead, line)?;
     }
     let place = ahead.place();
     let message = format!(
