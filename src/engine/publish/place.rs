@@ -259,9 +259,6 @@ pub(super) fn prepare(
     overwrite.extend(
         in_the_way.iter().map(|p| Finding::Extra { path: p.to_string_lossy().into_owned() }),
     );
-    if !overwrite.is_empty() && force == Force::Refuse {
-        return Err(PublishError::HandEdited { path: place.dest.clone(), findings: overwrite });
-    }
 
     let changed: BTreeSet<&str> = there.findings.iter().filter_map(Finding::changed_path).collect();
     let mut old: BTreeMap<&TreePath, &Recorded> =
@@ -290,13 +287,26 @@ pub(super) fn prepare(
         }
     }
     let remove: Vec<_> = old.keys().map(|&p| p.clone()).collect();
+    // A time can be set back: what is written over or removed is hashed first.
+    if depth == Depth::Stat {
+        let files: BTreeMap<&TreePath, &Recorded> =
+            there.stamp.files.iter().map(|r| (&r.path, r)).collect();
+        let touched = write.iter().chain(&remove).filter_map(|path| files.get(path));
+        for file in touched.filter(|file| !changed.contains(file.path.as_str())) {
+            overwrite.extend(survey::edited(&place.dest, file));
+        }
+    }
+    if !overwrite.is_empty() && force == Force::Refuse {
+        return Err(PublishError::HandEdited { path: place.dest.clone(), findings: overwrite });
+    }
     let action = match () {
         () if !write.is_empty() || !remove.is_empty() || !overwrite.is_empty() => Action::Update,
         () if there.is_of(identity) => Action::Nothing,
         () => Action::Restamp,
     };
+    let kept = |path: &str| carry.iter().any(|c| c.starts_with(path.trim_end_matches('/')));
     let extra = there.findings.iter().filter_map(|f| match f {
-        Finding::Extra { path } => Some(path.clone()),
+        Finding::Extra { path } if kept(path) => Some(path.clone()),
         _ => None,
     });
     let plan =

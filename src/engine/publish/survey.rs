@@ -288,6 +288,12 @@ impl Survey {
     }
 }
 
+/// The edit of a file as it was published, found by its bytes alone.
+pub(super) fn edited(root: &Path, recorded: &Recorded) -> Option<Finding> {
+    let meta = fs::symlink_metadata(root.join(recorded.path.as_str())).ok()?;
+    look(root, recorded, Stat::of(&meta), Depth::Hash, i64::MIN, &mut 0)
+}
+
 fn look(
     root: &Path,
     recorded: &Recorded,

@@ -29,6 +29,7 @@ pub const TESTS: &[Test] = &[
     ("a_place_that_is_not_ours_is_left_alone", not_ours),
     ("a_damaged_or_newer_stamp_is_refused", stamps),
     ("a_lost_stamp_is_made_again_under_force", lost_stamp),
+    ("an_edit_whose_time_was_set_back_is_not_written_over", edit_with_its_time_set_back),
     ("trees_that_no_folder_can_hold_are_refused", impossible),
     ("links_are_written_as_links_and_never_followed", links),
     ("an_edit_in_place_touches_only_its_files", edit_only),
@@ -319,6 +320,22 @@ fn stamps() {
         }
         assert_eq!(read(&dest), before());
     }
+}
+
+fn edit_with_its_time_set_back() {
+    let (_dir, dest) = place();
+    lay(&dest, &before(), "s");
+    let file = dest.join("mlx/quantized.h");
+    let time = fs::metadata(&file).unwrap().modified().unwrap();
+    let text = fs::read(&file).unwrap();
+    let edited: Vec<u8> = text.iter().map(|b| b.to_ascii_uppercase()).collect();
+    assert_ne!(text, edited);
+    fs::write(&file, &edited).unwrap();
+    let times = fs::FileTimes::new().set_modified(time);
+    fs::File::options().write(true).open(&file).unwrap().set_times(times).unwrap();
+    let refused = publish(&dest, &after(), &identity("t"), &Options::default()).unwrap_err();
+    assert!(matches!(refused, PublishError::HandEdited { .. }), "{refused}");
+    assert_eq!(fs::read(&file).unwrap(), edited);
 }
 
 fn lost_stamp() {
