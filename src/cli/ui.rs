@@ -10,7 +10,7 @@ use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use super::error::{CommandError, Outcome, exit_status};
+use super::error::{CommandError, ErrorKind, Outcome, exit_status};
 
 /// How a result is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -63,6 +63,7 @@ pub struct Ui {
     err: AutoStream<io::Stderr>,
     quiet: bool,
     offline: bool,
+    untold: Option<io::Error>,
 }
 
 impl Ui {
@@ -80,6 +81,7 @@ impl Ui {
             err: AutoStream::new(io::stderr(), choice),
             quiet,
             offline,
+            untold: None,
         }
     }
 
@@ -119,8 +121,8 @@ impl Ui {
 
     /// A line of the result, for people.
     pub fn line(&mut self, text: impl AsRef<str>) {
-        // A reader that went away (`| head`) is no error of ours.
-        let _ = writeln!(self.out, "{}", text.as_ref());
+        let written = writeln!(self.out, "{}", text.as_ref());
+        self.told(written);
     }
 
     /// The result as one JSON document: `schema` is its name, and `version`
@@ -130,13 +132,27 @@ impl Ui {
         document.insert("schema".into(), format!("mlx-overlay/{schema}").into());
         document.insert("version".into(), version.into());
         match serde_json::to_value(result).expect("reports hold nothing JSON cannot") {
-            serde_json::Value::Object(fields) => document.extend(fields),
+            serde_json::Value::Object(fields) => {
+                debug_assert!(fields.keys().all(|k| k != "schema" && k != "version"));
+                document.extend(fields);
+            }
             other => {
                 document.insert("result".into(), other);
             }
         }
         let text = serde_json::to_string_pretty(&document).expect("maps with text keys");
-        let _ = writeln!(self.out, "{text}");
+        let written = writeln!(self.out, "{text}");
+        self.told(written);
+    }
+
+    /// Keeps why a part of the result could not be printed. A reader that went
+    /// away (`| head`) is no error of ours.
+    fn told(&mut self, written: io::Result<()>) {
+        if let Err(error) = written
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.untold.get_or_insert(error);
+        }
     }
 
     /// A word on standard error, such as where a lock is waited for.
@@ -168,7 +184,13 @@ impl Ui {
     }
 
     /// Prints the error, if there is one, and gives the exit status.
-    pub fn finish(mut self, result: Result<Outcome, CommandError>) -> ExitCode {
+    pub fn finish(mut self, mut result: Result<Outcome, CommandError>) -> ExitCode {
+        let flushed = self.out.flush();
+        self.told(flushed);
+        if let Some(error) = self.untold.take().filter(|_| result.is_ok()) {
+            let error = anyhow::Error::new(error).context("the result cannot be printed");
+            result = Err(CommandError::new(ErrorKind::Failed, error));
+        }
         if let Err(error) = &result {
             if self.format == Format::Json {
                 self.json("error", 1, &serde_json::json!({ "error": error.to_json() }));

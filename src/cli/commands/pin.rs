@@ -30,7 +30,7 @@ pub struct Args {
 struct Shown {
     commit: String,
     tree: String,
-    version: String,
+    mlx_version: String,
     date: String,
     upstream: String,
     current: bool,
@@ -78,7 +78,7 @@ fn check(project: &Project, pin: &Pin) -> Result<Shown, CommandError> {
     Ok(Shown {
         commit: pin.commit.to_string(),
         tree: pin.tree.to_string(),
-        version: pin.version.clone(),
+        mlx_version: pin.version.clone(),
         date: pin.date.clone(),
         upstream: pin.upstream.clone(),
         current: pin.commit == project.current.commit,
@@ -98,7 +98,7 @@ fn print(root: &Path, pin: &Pin, shown: &Shown, ui: &mut Ui) {
     let what = if shown.current { "the current pin" } else { "a kept pin" };
     ui.line(format!("{} {what}", paint(BOLD, &shown.commit)));
     let mut row = |name: &str, text: String| ui.line(format!("  {name:<9} {text}"));
-    row("version", format!("{} of {}", shown.version, shown.date));
+    row("version", format!("{} of {}", shown.mlx_version, shown.date));
     row("upstream", shown.upstream.clone());
     row("tree", shown.tree.clone());
     let proven = paint(GOOD, "hashes to the tree");
