@@ -367,6 +367,13 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], text: &[&[u8]], map: &
     };
     let then = heading(base, placed.edits[0].range.start);
     let now = heading(text, first.range.start);
+    let lead = placed.edits[0].range.start - placed.site.start;
+    if whole && copies(hunk, lead, now, text) > copies(hunk, lead, then, base) {
+        let why = "upstream put in a second copy of its lines, and nothing says which are the old";
+        let mut unplaced = conflict(Some(&site), why);
+        unplaced.class = HunkClass::Ambiguous;
+        return Err(unplaced);
+    }
     let nearby = match surroundings(whole, then, now, map) {
         Surroundings::Same => None,
         Surroundings::Changed => {
@@ -383,6 +390,15 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], text: &[&[u8]], map: &
         _ => HunkClass::Moved,
     };
     Ok(Placed { class, site, edits: kept, inferred: placed.inferred, rivals: Vec::new(), nearby })
+}
+
+/// How often a hunk's lines stand in a text under a heading that reads like the
+/// one at `heading_at`; `lead` lines stand before its first change.
+fn copies(hunk: &Hunk, lead: usize, heading_at: Option<usize>, text: &[&[u8]]) -> usize {
+    let wanted: Vec<&[u8]> = hunk.preimage().collect();
+    let reads = |at: Option<usize>| at.map(|line| text[line]);
+    let alike = |at: &usize| reads(heading(text, at + lead)) == reads(heading_at);
+    anywhere(&wanted, text).iter().filter(|at| alike(at)).count()
 }
 
 /// Where the whole of a hunk's change stands already, from its first changed

@@ -158,3 +158,19 @@ fn hunks_keep_their_order() {
     let body = "@@ -1,2 +1,3 @@\n a\n+new\n b\n@@ -9,2 +10,3 @@\n x\n+new\n y\n";
     assert!(classes(&alone(body, text)).contains(&"conflict"));
 }
+
+#[test]
+fn a_second_copy_that_upstream_put_in_leaves_the_place_open() {
+    let old = "int g() {\n  one();\n  two();\n  three();\n  four();\n}\n";
+    let insert = "@@ -2,4 +2,5 @@\n   one();\n   two();\n+  new();\n   three();\n   four();\n";
+    assert_eq!(classes(&mapped(insert, old, &format!("// More.\n{old}"))), ["moved"]);
+    // Which of the two is the old one depends on the compiler's settings.
+    for twice in [format!("#ifdef NEW\n{old}#else\n{old}#endif\n"), format!("{old}\n{old}")] {
+        assert_eq!(classes(&mapped(insert, old, &twice)), ["ambiguous"], "{twice}");
+    }
+    // Under another name it is no copy; two that were there before are none put in.
+    let renamed = format!("{}{old}", old.replace("g()", "old_g()"));
+    assert_eq!(classes(&mapped(insert, old, &renamed)), ["moved"]);
+    let both = format!("{old}{old}");
+    assert_eq!(classes(&mapped(insert, &both, &format!("{both}int h();\n"))), ["exact"]);
+}
