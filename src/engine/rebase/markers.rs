@@ -132,5 +132,7 @@ fn sided(
 /// The 1-based line of the first marker left in a text.
 pub(super) fn first_marker(text: &[u8]) -> Option<usize> {
     let marks: [&[u8]; 3] = [b"<<<<<<< upstream ", b"||||||| pin ", b">>>>>>> "];
-    lines(text).iter().position(|l| marks.iter().any(|m| l.starts_with(m))).map(|at| at + 1)
+    let is_mark =
+        |l: &&[u8]| l.trim_ascii_end() == b"=======" || marks.iter().any(|m| l.starts_with(m));
+    lines(text).iter().position(is_mark).map(|at| at + 1)
 }
