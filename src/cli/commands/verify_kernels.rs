@@ -44,7 +44,9 @@ fn refused(error: HarnessError) -> CommandError {
         _ => ErrorKind::Failed,
     };
     let hint = match &error {
-        HarnessError::MissingTool { package, .. } => Some(format!("apt-get install -y {package}")),
+        HarnessError::MissingTool { package, .. } => {
+            Some(format!("apt-get install -y {}", package.replace(" and ", " ")))
+        }
         HarnessError::Wheel { .. } => {
             Some("export MLX_OVERLAY_METAL_WHEEL=<a copy of the wheel>".into())
         }
