@@ -260,17 +260,8 @@ fn fetch(
     let head = heads.iter().find(|h| h.oid() == oid);
     let name = head.map(|h| h.name().trim_end_matches("^{}").to_owned());
     let what = name.clone().unwrap_or_else(|| commit.to_string());
-    let mut callbacks = RemoteCallbacks::new();
-    callbacks.transfer_progress(|p| {
-        progress.tell(Event::At(p.received_objects() as u64, p.total_objects() as u64));
-        true
-    });
-    let mut options = FetchOptions::new();
-    options
-        .depth(1)
-        .download_tags(AutotagOption::None)
-        .update_fetchhead(false)
-        .remote_callbacks(callbacks);
+    let mut options = options(progress);
+    options.depth(1);
     let incoming = format!("refs/mlx-overlay/incoming/{commit}");
     let fetched = remote.fetch(&[format!("+{what}:{incoming}")], Some(&mut options), None);
     drop(options);
@@ -291,6 +282,18 @@ fn fetch(
         reference.delete().map_err(unreachable)?;
     }
     Ok(())
+}
+
+/// A fetch of what is asked for and no more, that tells how far it is.
+pub(super) fn options(progress: &dyn Progress) -> FetchOptions<'_> {
+    let mut callbacks = RemoteCallbacks::new();
+    callbacks.transfer_progress(|p| {
+        progress.tell(Event::At(p.received_objects() as u64, p.total_objects() as u64));
+        true
+    });
+    let mut options = FetchOptions::new();
+    options.download_tags(AutotagOption::None).update_fetchhead(false).remote_callbacks(callbacks);
+    options
 }
 
 /// What libgit2 says of a server that gives out nothing by its id.

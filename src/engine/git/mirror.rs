@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{AutotagOption, Direction, FetchOptions, FetchPrune, RemoteCallbacks, Repository};
+use git2::{Direction, FetchPrune, Repository};
 
 use super::import::{self, Limits};
 use super::store::place;
@@ -112,7 +112,7 @@ fn fetch(
     let mut wanted = vec!["+refs/tags/*:refs/tags/*".to_owned()];
     let branches = head.iter().chain(Some(&branch).filter(|b| listed && head.as_ref() != Some(b)));
     wanted.extend(branches.map(|b| format!("+{b}:{b}")));
-    let mut options = options(progress);
+    let mut options = import::options(progress);
     // A tag that upstream took back is gone here too.
     options.prune(FetchPrune::On);
     remote.fetch(&wanted, Some(&mut options), None).map_err(unreachable)?;
@@ -134,19 +134,8 @@ fn fetch_commit(
     let unreachable = |source| GitError::Unreachable { url: url.to_owned(), source };
     let mut remote = into.remote_anonymous(url).map_err(unreachable)?;
     let wanted = format!("+{commit}:refs/mlx-overlay/asked/{commit}");
-    match remote.fetch(&[wanted], Some(&mut options(progress)), None) {
+    match remote.fetch(&[wanted], Some(&mut import::options(progress)), None) {
         Err(source) if !import::is_refusal(&source) => Err(unreachable(source)),
         _ => Ok(()),
     }
-}
-
-fn options(progress: &dyn Progress) -> FetchOptions<'_> {
-    let mut callbacks = RemoteCallbacks::new();
-    callbacks.transfer_progress(|p| {
-        progress.tell(Event::At(p.received_objects() as u64, p.total_objects() as u64));
-        true
-    });
-    let mut options = FetchOptions::new();
-    options.download_tags(AutotagOption::None).update_fetchhead(false).remote_callbacks(callbacks);
-    options
 }
