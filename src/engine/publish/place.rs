@@ -264,6 +264,7 @@ pub(super) fn prepare(
     let mut old: BTreeMap<&TreePath, &Recorded> =
         there.stamp.files.iter().map(|r| (&r.path, r)).collect();
     let mut jobs = Vec::with_capacity(entries.len());
+    let mut replaced = Vec::new();
     for entry in entries {
         let recorded = old.remove(&entry.path);
         let stays = match recorded {
@@ -274,7 +275,10 @@ pub(super) fn prepare(
         };
         jobs.push(match recorded {
             Some(recorded) if stays => Job::Keep(recorded.clone()),
-            _ => Job::Write(entry),
+            _ => {
+                replaced.extend(recorded);
+                Job::Write(entry)
+            }
         });
     }
     let mut write = Vec::new();
@@ -289,12 +293,9 @@ pub(super) fn prepare(
     let remove: Vec<_> = old.keys().map(|&p| p.clone()).collect();
     // A time can be set back: what is written over or removed is hashed first.
     if depth == Depth::Stat {
-        let files: BTreeMap<&TreePath, &Recorded> =
-            there.stamp.files.iter().map(|r| (&r.path, r)).collect();
-        let touched = write.iter().chain(&remove).filter_map(|path| files.get(path));
-        for file in touched.filter(|file| !changed.contains(file.path.as_str())) {
-            overwrite.extend(survey::edited(&place.dest, file));
-        }
+        let touched = replaced.into_iter().chain(old.into_values());
+        let unseen = touched.filter(|file| !changed.contains(file.path.as_str()));
+        overwrite.extend(unseen.filter_map(|file| survey::edited(&place.dest, file)));
     }
     if !overwrite.is_empty() && force == Force::Refuse {
         return Err(PublishError::HandEdited { path: place.dest.clone(), findings: overwrite });
