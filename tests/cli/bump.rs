@@ -587,18 +587,7 @@ fn rebase_killed() {
     for wait in [1, 5, 10, 20, 40, 60, 80, 120, 160, 240] {
         let bump = Bump::new();
         let before = bump.files();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_overlay"))
-            .args(["rebase", "--to", &bump.commits[1]])
-            .current_dir(bump.tool.path(""))
-            .env("MLX_OVERLAY_UPSTREAM", bump.tool.path("clone"))
-            .env("MLX_OVERLAY_CACHE", bump.tool.path(".cache"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(Duration::from_millis(wait));
-        let _ = child.kill();
-        child.wait().unwrap();
+        kill_after(&bump, &["rebase", "--to", &bump.commits[1]], 1000 * wait);
         if bump.tool.path(".overlay-rebase/state.json").exists() {
             let end = if wait % 20 == 0 { "--continue" } else { "--abort" };
             bump.run(&["rebase", end]).assert_status(0);
