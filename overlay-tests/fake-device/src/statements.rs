@@ -20,6 +20,8 @@ enum Claim {
     Limit(Architecture, Class, u32),
     /// Two rows of this packing take this family under upstream's rule.
     TwoRows(Architecture, Packing, Family),
+    /// A few rows of this packing are, under upstream's rule, the single rows.
+    Identical(Architecture, Packing),
 }
 
 const M1_ULTRA: Architecture = Architecture { generation: 13, size: 'd' };
@@ -72,6 +74,15 @@ pub const STATEMENTS: &[Statement] = &[
         claims: &[Claim::Limit(M3_MAX, Class::Large, 13)],
     },
     Statement {
+        says: "M3 Max: the best limits are 17 at 2048², 16 at 2048 × 4096, 13 at 4096²",
+        place: "ml-explore/mlx #3987, its table",
+        claims: &[
+            Claim::Limit(M3_MAX, Class::Small, 17),
+            Claim::Limit(M3_MAX, Class::Middle, 16),
+            Claim::Limit(M3_MAX, Class::Middle, 13),
+        ],
+    },
+    Statement {
         says: "mxfp4 takes the wide kernel on every generation, M1 Ultra included",
         place: "lablup/mlxcel #1186",
         claims: &[
@@ -79,6 +90,11 @@ pub const STATEMENTS: &[Statement] = &[
             Claim::TwoRows(M3_ULTRA, MXFP4, Family::Wide),
             Claim::TwoRows(M5_MAX, MXFP4, Family::Wide),
         ],
+    },
+    Statement {
+        says: "M5 Max: an mxfp4 block is its single rows, measured up to T = 4 at 5120 → 5120",
+        place: "lablup/mlxcel #1186, a comment",
+        claims: &[Claim::Identical(M5_MAX, MXFP4)],
     },
 ];
 
@@ -109,6 +125,18 @@ impl Claim {
                 match families.and_then(|families| families.get(1)) {
                     Some(measured) if *measured == family => None,
                     Some(measured) => Some(format!("two rows go to {measured}")),
+                    None => Some("not measured".into()),
+                }
+            }
+            Self::Identical(architecture, packing) => {
+                let families = table.families(architecture, packing, Class::Large, Policy::Wide);
+                match families.and_then(|families| families.get(1)) {
+                    Some(measured) if measured.keeps_the_order_of_one_row() => None,
+                    Some(measured) => Some(format!(
+                        "two rows go to {measured}, in another order; computed with Apple's \
+                         kernels, most float32 results differ and no half one does, so a half \
+                         measurement cannot tell"
+                    )),
                     None => Some("not measured".into()),
                 }
             }

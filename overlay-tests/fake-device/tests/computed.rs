@@ -5,7 +5,7 @@ use mlx_overlay_fake_device::executed::{
     REPRESENTATIVES, ROWS, Source, each, fp_products, products, promise,
 };
 use mlx_overlay_fake_device::measure::{compute, in_parallel};
-use mlx_overlay_fake_device::product::{Number, Policy};
+use mlx_overlay_fake_device::product::{Number, Packing, Policy};
 use mlx_overlay_fake_device::rule::{Family, expected};
 use mlx_overlay_fake_device::table::Computed;
 use mlx_overlay_harness::toolchain::LlvmTools;
@@ -70,6 +70,16 @@ fn apples_kernels() {
     let (wide, narrow): (Vec<_>, Vec<_>) =
         computed.iter().flatten().partition(|computed| computed.policy == Policy::Wide);
     breaks_exactly_where_wide_serves(&wide);
+    // What docs/routing.md says of a public measurement in half.
+    let mxfp4 = |number| {
+        let of = |c: &&&Computed| (c.product.packing, c.product.number) == (Packing::FP[0], number);
+        let promises = wide.iter().filter(of).map(|computed| &computed.promise);
+        promises.fold((0, 0), |(differ, all), one| (differ + one.differing, all + one.values))
+    };
+    let (differ, all) = mxfp4(Number::Float32);
+    assert!(2 * differ > all && all > 1000, "{differ} of {all} floats");
+    let (differ, all) = mxfp4(Number::Float16);
+    assert!(differ == 0 && all > 1000, "{differ} of {all} halves");
     for computed in narrow {
         assert!(computed.promise.kept(), "{computed:?}");
     }
