@@ -309,6 +309,10 @@ fn this_series() {
     let tree = tool.path("target/overlay/9a795735");
     let kernels = fs::read_to_string(tree.join("mlx/backend/metal/kernels/quantized.h"));
     assert!(kernels.expect("published").contains("qmv_fast_streamed"));
+    // One dispatch, one reading: two could be of two policies, another thread's
+    // setting between them, and the kernel of neither.
+    let dispatch = fs::read_to_string(tree.join("mlx/backend/metal/quantized.cpp"));
+    assert_eq!(dispatch.expect("published").matches("qmv_policy(").count(), 1);
     // The bytes below the series are upstream's: git's id of an untouched file.
     let untouched = git(&tree, &["hash-object", "mlx/backend/metal/nojit_kernels.cpp"]);
     assert_eq!(untouched, "5da78db8a3b2e98ec50dcac60478423a371e0b51");
