@@ -50,7 +50,10 @@ pub struct Replacement {
 
 /// Where a copy goes: `"after"`, `"before"`, `"end"` or `{ after = "name" }`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "`place` is `\"after\"`, `\"before\"`, `\"end\"` or `{ after = \"another function\" }`"
+)]
 pub enum Place {
     /// Next to the original, or at the end of the file.
     Fixed(Fixed),

@@ -411,6 +411,11 @@ reason = "the copy repeats it"
                 "series.toml:4: the entry `first` has to have one",
             ),
             ("mlx/q.h", "/q.h", "series.toml:13: `/q.h`: the name is absolute"),
+            (
+                "place = \"after\"",
+                "place = \"near\"",
+                "series.toml:15: `place` is `\"after\"`, `\"before\"`, `\"end\"` or `{ after = ",
+            ),
             ("schema = 1", "schema = 7", "series.toml:1: schema 7"),
             ("[[watch]]", "[[watches]]", "series.toml:20: unknown field `watches`"),
         ] {
