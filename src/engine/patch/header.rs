@@ -28,22 +28,36 @@ pub(super) struct Header {
 /// The lines `git diff` may put between `diff --git` and the change.
 #[derive(Default)]
 struct Extended<'a> {
-    new_file: Option<&'a [u8]>,
-    deleted_file: Option<&'a [u8]>,
-    old_mode: Option<&'a [u8]>,
-    new_mode: Option<&'a [u8]>,
-    rename_from: Option<&'a [u8]>,
-    rename_to: Option<&'a [u8]>,
-    copy_from: Option<&'a [u8]>,
-    copy_to: Option<&'a [u8]>,
-    index: Option<&'a [u8]>,
-    similarity: Option<&'a [u8]>,
-    dissimilarity: Option<&'a [u8]>,
+    new_file: Option<Value<'a>>,
+    deleted_file: Option<Value<'a>>,
+    old_mode: Option<Value<'a>>,
+    new_mode: Option<Value<'a>>,
+    rename_from: Option<Value<'a>>,
+    rename_to: Option<Value<'a>>,
+    copy_from: Option<Value<'a>>,
+    copy_to: Option<Value<'a>>,
+    index: Option<Value<'a>>,
+    similarity: Option<Value<'a>>,
+    dissimilarity: Option<Value<'a>>,
+}
+
+/// What one of them says, and where its line begins.
+#[derive(Clone, Copy)]
+struct Value<'a> {
+    text: &'a [u8],
+    place: Place,
+}
+
+/// The names of a `---`/`+++` pair, and where it begins.
+struct Pair {
+    minus: Named,
+    plus: Named,
+    place: Place,
 }
 
 impl<'a> Extended<'a> {
     /// Where the value of `line` belongs, and the value.
-    fn slot(&mut self, line: &'a [u8]) -> Option<(&mut Option<&'a [u8]>, &'a [u8])> {
+    fn slot(&mut self, line: &'a [u8]) -> Option<(&mut Option<Value<'a>>, &'a [u8])> {
         const KEYS: [&str; 13] = [
             "new file mode ",
             "deleted file mode ",
@@ -90,8 +104,8 @@ pub(super) fn take_git(lines: &mut Lines<'_>) -> Result<Header, Refusal> {
             pair = Some(take_pair(lines, Plain::No)?);
             break;
         }
-        let Some((slot, value)) = extended.slot(line) else { break };
-        if slot.replace(value).is_some() {
+        let Some((slot, text)) = extended.slot(line) else { break };
+        if slot.replace(Value { text, place }).is_some() {
             let message = format!("`{}` stands twice in one header", show(line));
             return Err(Refusal::malformed(place, message, AGAIN));
         }
@@ -104,68 +118,78 @@ fn git_header(
     begin: Place,
     pairs: &[(Vec<u8>, Vec<u8>)],
     extended: &Extended<'_>,
-    pair: Option<(Named, Named)>,
+    pair: Option<Pair>,
 ) -> Result<Header, Refusal> {
-    let malformed = |message: &str| Refusal::malformed(begin, message, AGAIN);
-    let name = |value: &[u8]| match value.first() {
-        Some(b'"') => match quote::unquote(value) {
-            Some((name, [])) => Some(name),
-            _ => None,
-        },
-        Some(_) => Some(value.to_vec()),
-        None => None,
+    let malformed = |place: Place, message: &str| Refusal::malformed(place, message, AGAIN);
+    let name = |value: Value<'_>| {
+        let name = match value.text.first() {
+            Some(b'"') => match quote::unquote(value.text) {
+                Some((name, [])) => Some(name),
+                _ => None,
+            },
+            Some(_) => Some(value.text.to_vec()),
+            None => None,
+        };
+        let unread = "a name of the rename or copy cannot be read";
+        name.ok_or_else(|| malformed(value.place, unread))
     };
-    let moved = |from: Option<&[u8]>, to: Option<&[u8]>| match (from, to) {
+    let moved = |from: Option<Value<'_>>, to: Option<Value<'_>>| match (from, to) {
         (None, None) => Ok(None),
-        (Some(from), Some(to)) => match (name(from), name(to)) {
-            (Some(from), Some(to)) => Ok(Some((from, to))),
-            _ => Err(malformed("a name of the rename or copy cannot be read")),
-        },
-        _ => Err(malformed("the rename or copy names one side only")),
+        (Some(from), Some(to)) => Ok(Some((name(from)?, name(to)?))),
+        (Some(one), None) | (None, Some(one)) => {
+            Err(malformed(one.place, "the rename or copy names one side only"))
+        }
     };
     let rename = moved(extended.rename_from, extended.rename_to)?;
     let copy = moved(extended.copy_from, extended.copy_to)?;
-    let stated = [
-        (extended.new_file.is_some(), Operation::Create),
-        (extended.deleted_file.is_some(), Operation::Delete),
-        (rename.is_some(), Operation::Rename),
-        (copy.is_some(), Operation::Copy),
-    ];
-    let mut stated = stated.into_iter().filter(|(there, _)| *there).map(|(_, o)| o);
+    let mut stated: Vec<(Place, Operation)> = [
+        (extended.new_file, Operation::Create),
+        (extended.deleted_file, Operation::Delete),
+        (extended.rename_from, Operation::Rename),
+        (extended.copy_from, Operation::Copy),
+    ]
+    .into_iter()
+    .filter_map(|(value, operation)| Some((value?.place, operation)))
+    .collect();
+    stated.sort_by_key(|(place, _)| place.byte);
     let by_null = match &pair {
-        Some((Named { name: None, .. }, Named { name: None, .. })) => {
-            return Err(malformed("both sides are /dev/null"));
+        Some(Pair { minus: Named { name: None, .. }, plus: Named { name: None, .. }, place }) => {
+            return Err(malformed(*place, "both sides are /dev/null"));
         }
-        Some((Named { name: None, .. }, _)) => Some(Operation::Create),
-        Some((_, Named { name: None, .. })) => Some(Operation::Delete),
+        Some(Pair { minus: Named { name: None, .. }, .. }) => Some(Operation::Create),
+        Some(Pair { plus: Named { name: None, .. }, .. }) => Some(Operation::Delete),
         _ => None,
     };
-    let operation = match (stated.next(), stated.next()) {
-        (Some(_), Some(_)) => {
-            return Err(malformed("the header says two things of one file (new, deleted, moved)"));
+    let operation = match (&stated[..], &pair) {
+        ([_, (place, _), ..], _) => {
+            let message = "the header says two things of one file (new, deleted, moved)";
+            return Err(malformed(*place, message));
         }
-        (Some(stated), _) => {
+        ([(_, stated)], pair) => {
             let null_wanted = matches!(stated, Operation::Create | Operation::Delete);
-            if pair.is_some() && by_null != null_wanted.then_some(stated) {
+            if let Some(pair) = pair
+                && by_null != null_wanted.then_some(*stated)
+            {
                 return Err(malformed(
+                    pair.place,
                     "the header and its ---/+++ lines disagree on whether the file is new or \
                      deleted",
                 ));
             }
-            stated
+            *stated
         }
-        (None, _) => by_null.unwrap_or(Operation::Modify),
+        ([], _) => by_null.unwrap_or(Operation::Modify),
     };
     let moved = rename.or(copy);
     let Some((first, second)) = choose(pairs, pair.as_ref(), moved.as_ref()) else {
-        return Err(malformed("the names of the header disagree, or cannot be told apart"));
+        return Err(malformed(begin, "the names of the header disagree, or cannot be told apart"));
     };
     let has_pair = pair.is_some();
     let (minus, plus) = match pair {
-        Some((minus, plus)) => (minus.name, plus.name),
+        Some(pair) => (pair.minus.name, pair.plus.name),
         None => (Some(first.clone()), Some(second.clone())),
     };
-    let (old_mode, new_mode, index) = modes(begin, extended)?;
+    let (old_mode, new_mode, index) = modes(extended)?;
     Ok(Header {
         begin,
         pair: has_pair,
@@ -189,11 +213,11 @@ fn git_header(
 /// rest of the header.
 fn choose<'p>(
     pairs: &'p [(Vec<u8>, Vec<u8>)],
-    pair: Option<&(Named, Named)>,
+    pair: Option<&Pair>,
     moved: Option<&(Vec<u8>, Vec<u8>)>,
 ) -> Option<&'p (Vec<u8>, Vec<u8>)> {
-    let minus = pair.and_then(|(minus, _)| minus.name.as_deref());
-    let plus = pair.and_then(|(_, plus)| plus.name.as_deref());
+    let minus = pair.and_then(|pair| pair.minus.name.as_deref());
+    let plus = pair.and_then(|pair| pair.plus.name.as_deref());
     let agrees = |(old, new): &&(Vec<u8>, Vec<u8>)| {
         minus.is_none_or(|name| name == old)
             && plus.is_none_or(|name| name == new)
@@ -234,33 +258,35 @@ type Ids = (String, String);
 
 type Modes = (Option<Mode>, Option<Mode>, Option<Ids>);
 
-fn modes(begin: Place, extended: &Extended<'_>) -> Result<Modes, Refusal> {
-    let mode = |text: &[u8]| {
+fn modes(extended: &Extended<'_>) -> Result<Modes, Refusal> {
+    let mode = |Value { text, place }: Value<'_>| {
         let octal = text.len() <= 6 && text.iter().all(|b| matches!(b, b'0'..=b'7'));
         std::str::from_utf8(text).ok().filter(|_| octal).and_then(Mode::parse).ok_or_else(|| {
             let message = format!("`{}` is no file mode", show(text));
-            Refusal::malformed(begin, message, "use 100644, 100755, 120000 or 160000")
+            Refusal::malformed(place, message, "use 100644, 100755, 120000 or 160000")
         })
     };
-    let (index, index_mode) = match extended.index.map(index_line) {
-        Some(Some((ids, mode))) => (Some(ids), mode),
-        Some(None) => {
-            return Err(Refusal::malformed(begin, "the index line cannot be read", AGAIN));
+    let (index, index_mode) = match extended.index {
+        Some(Value { text, place }) => {
+            let Some((ids, mode)) = index_line(text) else {
+                return Err(Refusal::malformed(place, "the index line cannot be read", AGAIN));
+            };
+            (Some(ids), mode.map(|text| Value { text, place }))
         }
         None => (None, None),
     };
-    let stated =
-        |first: Option<&[u8]>, second: Option<&[u8]>| first.or(second).map(mode).transpose();
-    let old = stated(extended.deleted_file, extended.old_mode)?;
-    let new = stated(extended.new_file, extended.new_mode)?;
+    let old_line = extended.deleted_file.or(extended.old_mode);
+    let new_line = extended.new_file.or(extended.new_mode);
+    let (old, new) = (old_line.map(mode).transpose()?, new_line.map(mode).transpose()?);
     let kept = index_mode.map(mode).transpose()?;
     let moded = extended.new_file.is_some() || extended.deleted_file.is_some();
     let (old, new) = if moded { (old, new) } else { (old.or(kept), new.or(old).or(kept)) };
     if let (Some(old), Some(new)) = (old, new)
         && file_type(old) != file_type(new)
+        && let Some(line) = new_line.or(extended.index).or(old_line)
     {
         return Err(Refusal::malformed(
-            begin,
+            line.place,
             format!("the file's type changes in place, {} to {}", old.as_str(), new.as_str()),
             "git writes this as a deletion and a creation; make the patch again",
         ));
@@ -285,7 +311,8 @@ fn index_line(value: &[u8]) -> Option<(Ids, Option<&[u8]>)> {
 }
 
 /// Takes a `---` line and the `+++` line that must follow.
-fn take_pair(lines: &mut Lines<'_>, plain: Plain) -> Result<(Named, Named), Refusal> {
+fn take_pair(lines: &mut Lines<'_>, plain: Plain) -> Result<Pair, Refusal> {
+    let begin = lines.place();
     let mut side = |mark: &str| {
         let place = lines.place();
         let line = lines.peek().map(chomp).unwrap_or_default();
@@ -302,13 +329,13 @@ fn take_pair(lines: &mut Lines<'_>, plain: Plain) -> Result<(Named, Named), Refu
         lines.take();
         Ok(named)
     };
-    Ok((side("--- ")?, side("+++ ")?))
+    Ok(Pair { minus: side("--- ")?, plus: side("+++ ")?, place: begin })
 }
 
 /// Takes a header whose `---` line is next, with no `diff --git` before it.
 pub(super) fn take_plain(lines: &mut Lines<'_>) -> Result<Header, Refusal> {
     let begin = lines.place();
-    let (minus, plus) = take_pair(lines, Plain::Yes)?;
+    let Pair { minus, plus, .. } = take_pair(lines, Plain::Yes)?;
     if minus.name.is_none() && plus.name.is_none() {
         return Err(Refusal::malformed(begin, "both sides are /dev/null", AGAIN));
     }
