@@ -5,12 +5,12 @@ use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::drift::{DriftError, End};
 use mlx_overlay_engine::git::{CommitInfo, GitError, History, Limits, Mirror, folder_of};
 use mlx_overlay_engine::pin::{Pin, Project};
-use mlx_overlay_engine::registry::{Network, Registry};
+use mlx_overlay_engine::registry::{Network, Registry, RegistryError};
 use mlx_overlay_engine::series::Series;
-use mlx_overlay_engine::snapshot::{Remembered, Tree};
+use mlx_overlay_engine::snapshot::{MemoryTree, Remembered, Tree, TreePath};
 use mlx_overlay_engine::source::SnapshotSource;
 
-use super::commands::fetch::{SourceArgs, network};
+use super::commands::fetch::{SourceArgs, cargo_home, network};
 use super::error::{CommandError, ErrorKind};
 use super::progress::Teller;
 use super::ui::Ui;
@@ -102,7 +102,7 @@ impl Start {
     /// be had.
     pub fn target(&self, name: &str, ui: &mut Ui) -> Result<Target, CommandError> {
         if is_released(name) {
-            return released(name, ui);
+            return released(name, &self.pin, ui);
         }
         let history = self.history.as_ref().expect("only for a released tree is none opened");
         let id = history.resolve(name)?;
@@ -161,15 +161,52 @@ fn history(args: &EndArgs, pin: &Pin, ui: &mut Ui) -> Result<Option<History>, Co
     Ok(Some(History::open(mirror.path())?))
 }
 
-fn released(name: &str, ui: &mut Ui) -> Result<Target, CommandError> {
+fn released(name: &str, pin: &Pin, ui: &mut Ui) -> Result<Target, CommandError> {
     let source: SnapshotSource = name.parse().map_err(|e| CommandError::usage(format!("{e}")))?;
-    let cache = Cache::of_user()?;
-    let network = network(ui);
-    let teller = Teller::new(ui);
-    let tree = Registry::new(&cache, network, &teller).released(&source, None)?;
+    let tree = released_tree(&source, pin, ui)?;
     let id = source.to_string();
     let end = End { commit: None, name: id.clone(), date: None, subject: None };
     Ok(Target { id, end, commit: None, tree: Box::new(tree) })
+}
+
+/// A released tree of what the pin is a commit of, through the user's own
+/// cargo and pip.
+///
+/// # Errors
+/// It is not to be had, or the folder that is named holds less than half of
+/// the pin's paths: it is another one than was meant.
+pub fn released_tree(
+    source: &SnapshotSource,
+    pin: &Pin,
+    ui: &mut Ui,
+) -> Result<MemoryTree, CommandError> {
+    let cache = Cache::of_user()?;
+    let network = network(ui);
+    let listing = pin.load_listing()?;
+    let teller = Teller::new(ui);
+    let mut registry = Registry::new(&cache, network, &teller);
+    registry.cargo_home = cargo_home();
+    let missing = match registry.released(source, None) {
+        Ok(tree) => match listing.count_among(&tree.paths()) {
+            have if 2 * have >= listing.len() => return Ok(tree),
+            have => anyhow::anyhow!(
+                "`{source}` holds {have} of the pin's {} paths: it is no tree of upstream",
+                listing.len()
+            ),
+        },
+        Err(error @ RegistryError::NoFolder { .. }) => anyhow::Error::new(error),
+        Err(error) => return Err(error.into()),
+    };
+    let error = CommandError::new(ErrorKind::Usage, missing).reason("no-tree");
+    let package = source.in_folder(None);
+    let paths = registry.released(&package, None)?.paths();
+    Err(match listing.root_among(&paths) {
+        Some(folder) => {
+            let meant = source.in_folder(TreePath::new(folder).ok());
+            error.hint(format!("did you mean `{meant}`?"))
+        }
+        None => error.hint(format!("`{package}` holds no such tree; name another package")),
+    })
 }
 
 /// A drift that cannot be worked out.

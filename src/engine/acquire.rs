@@ -29,6 +29,8 @@ pub struct Request<'a> {
     pub limits: Limits,
     /// Where objects and packages are kept.
     pub cache: &'a Cache,
+    /// cargo's home; see [`Registry::cargo_home`].
+    pub cargo_home: Option<PathBuf>,
     /// Is told what takes long.
     pub progress: &'a dyn Progress,
 }
@@ -126,7 +128,7 @@ fn told(tried: &[Tried]) -> String {
 /// No source has any, or the pin contradicts itself: that is never passed
 /// over for another source.
 pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
-    let Request { pin, from, network, limits, cache, progress } = *request;
+    let Request { pin, from, network, limits, cache, progress, .. } = *request;
     let store = Store::new(cache, &pin.upstream);
     let mut tried = Vec::new();
     let wrong = |source| AcquireError::WrongPin { file: pin.file.clone(), source };
@@ -175,7 +177,8 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
         }
     }
 
-    let registry = Registry::new(cache, network, progress);
+    let mut registry = Registry::new(cache, network, progress);
+    registry.cargo_home.clone_from(&request.cargo_home);
     let tree = ProvenTree::gather(pin.load_listing()?, &pin.snapshots, &registry);
     progress.tell(Event::End);
     let coverage = tree.coverage().clone();

@@ -8,7 +8,7 @@ use crate::apply::{ApplyError, Ground};
 use crate::derive::{self, DeriveError, Derived};
 use crate::moved::find_moved;
 use crate::patch::{self, Patch, Refusal};
-use crate::report::{HunkClass, PatchReport};
+use crate::report::{HunkClass, HunkReport, PatchReport};
 use crate::series::{Change, Entry, Series, SeriesError};
 use crate::snapshot::{Tree, TreePath};
 
@@ -92,9 +92,8 @@ impl EntryReport {
     /// searched (`offset`) does not count: a pinned series knows its places.
     #[must_use]
     pub fn holds(&self) -> bool {
-        let known = |class: HunkClass| class.holds() && class != HunkClass::Offset;
-        self.patch.hunks.iter().all(|h| known(h.class) && !h.inferred)
-            && self.patch.files.iter().all(|f| known(f.class))
+        self.patch.hunks.iter().all(is_known)
+            && self.patch.files.iter().all(|f| f.class.holds() && f.class != HunkClass::Offset)
             && self.derived.as_ref().is_none_or(|d| d.made.is_some())
     }
 
@@ -107,6 +106,14 @@ impl EntryReport {
             hunks: self.patch.hunks.clone(),
         }
     }
+}
+
+const SEARCHED: &str = "it does not stand where the patch says, and a pinned series never rests on \
+                        a place that was searched: make the patch again from the pin's files";
+
+/// Whether a hunk is in the tree, at a place that is proven.
+fn is_known(hunk: &HunkReport) -> bool {
+    hunk.class.holds() && hunk.class != HunkClass::Offset && !hunk.inferred
 }
 
 /// Lays the entries of these groups (all where none is named) on the ground, in
@@ -166,7 +173,10 @@ pub fn lay_entry(entry: &Entry, ground: &mut Ground<'_>) -> Result<EntryReport, 
     match &entry.change {
         Change::Patch { path, bytes } => {
             let parsed = parsed(path, bytes)?;
-            let laid = ground.apply(&entry.name, &parsed, STRIP).map_err(|e| refused(path, e))?;
+            let mut laid =
+                ground.apply(&entry.name, &parsed, STRIP).map_err(|e| refused(path, e))?;
+            let searched = |h: &&mut HunkReport| h.class.holds() && !is_known(h);
+            laid.hunks.iter_mut().filter(searched).for_each(|h| h.why = Some(SEARCHED.to_owned()));
             report.patch = PatchParts {
                 file: path.file_name().map(|n| n.to_string_lossy().into_owned()),
                 files: laid.files,

@@ -5,7 +5,7 @@
 //! tree id is the commit's, wherever it came from, and a file whose blob id is
 //! the listing's is the commit's file, wherever *it* came from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::snapshot::{Entry, Mode, ObjectId, ReadError, Tree, TreePath};
@@ -159,6 +159,32 @@ impl Listing {
         self.0.iter().map(line).collect()
     }
 
+    /// How many of the listing's paths are among these.
+    #[must_use]
+    pub fn count_among(&self, paths: &[TreePath]) -> usize {
+        paths.iter().filter(|path| self.0.contains_key(*path)).count()
+    }
+
+    /// The folder below which at least half of the listing's paths are among
+    /// these, the one with most of them; empty for the root.
+    #[must_use]
+    pub fn root_among<'p>(&self, paths: &'p [TreePath]) -> Option<&'p str> {
+        let known: BTreeSet<&str> = self.0.keys().map(TreePath::as_str).collect();
+        let mut below: BTreeMap<&str, usize> = BTreeMap::new();
+        for path in paths {
+            let path = path.as_str();
+            let ends = path.match_indices('/').map(|(at, _)| (&path[..at], &path[at + 1..]));
+            for (folder, rest) in ends.chain([("", path)]) {
+                if known.contains(rest) {
+                    *below.entry(folder).or_default() += 1;
+                }
+            }
+        }
+        // Of equals the outermost, which comes first.
+        let (folder, have) = below.into_iter().rev().max_by_key(|(_, have)| *have)?;
+        (2 * have >= self.len()).then_some(folder)
+    }
+
     /// The file at `path`.
     #[must_use]
     pub fn get(&self, path: &TreePath) -> Option<Listed> {
@@ -228,6 +254,24 @@ mod tests {
     use super::*;
 
     const HELLO: &str = "ce013625030ba8dba906f756967f9e9ca394464a";
+
+    #[test]
+    fn its_root_is_found_in_a_larger_tree() {
+        let paths = |names: &[&str]| -> Vec<TreePath> {
+            names.iter().map(|name| TreePath::new(name).unwrap()).collect()
+        };
+        let listed = Listed { mode: Mode::Regular, id: HELLO.parse().unwrap() };
+        let listing: Listing =
+            paths(&["a", "d/b", "d/c"]).into_iter().map(|path| (path, listed)).collect();
+        let whole = paths(&["Cargo.toml", "v/m/a", "v/m/d/b", "v/m/d/c", "v/o/d/b"]);
+        assert_eq!(listing.count_among(&whole), 0);
+        let root = |paths: &[TreePath]| listing.root_among(paths).map(|f| f.to_string());
+        assert_eq!(root(&whole).as_deref(), Some("v/m"));
+        // Its own root is told too, and less than half is none.
+        assert_eq!(root(&paths(&["a", "d/b", "x"])).as_deref(), Some(""));
+        assert_eq!(root(&paths(&["v/o/d/b", "d"])), None);
+        assert_eq!(root(&[]), None);
+    }
 
     fn parse(text: &str) -> Result<Listing, ListingError> {
         Listing::parse(Path::new("listing"), text.as_bytes())

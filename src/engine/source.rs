@@ -103,9 +103,15 @@ impl SnapshotSource {
     /// `wheel:NAME@VERSION[:PLATFORM]`.
     #[must_use]
     pub fn package(&self) -> String {
+        self.in_folder(None).to_string()
+    }
+
+    /// Another folder of the same package; all of it where none is given.
+    #[must_use]
+    pub fn in_folder(&self, folder: Option<TreePath>) -> Self {
         match self {
-            Self::Crate(c) => Self::Crate(CrateSource { folder: None, ..c.clone() }).to_string(),
-            Self::Wheel(w) => Self::Wheel(WheelSource { folder: None, ..w.clone() }).to_string(),
+            Self::Crate(c) => Self::Crate(CrateSource { folder, ..c.clone() }),
+            Self::Wheel(w) => Self::Wheel(WheelSource { folder, ..w.clone() }),
         }
     }
 }

@@ -243,6 +243,9 @@ fn no_offset() {
     let json = project.json(&APPLY);
     assert_eq!(json["patches"][0]["hunks"][0]["class"], "offset");
     assert_eq!(json["holds"], false);
+    let told = project.tool.run(APPLY);
+    told.assert_status(1);
+    assert!(told.stdout().contains("a pinned series never rests on"), "{}", told.shown());
     assert!(!project.tool.path("out").exists());
 }
 
@@ -368,6 +371,7 @@ fn on_release() {
     for hunk in fix["hunks"].as_array().expect("a list") {
         assert_eq!(hunk["class"], "landed", "{hunk:#}");
     }
-    assert!(tool.path("target/overlay/9a795735-at-mlxrs-sys-0.2.0/CMakeLists.txt").exists());
+    let place = "target/overlay/9a795735-at-mlxrs-sys-0.2.0-vendor-mlx/CMakeLists.txt";
+    assert!(tool.path(place).exists());
     assert!(!tool.path("target/overlay/9a795735").exists(), "the pin is unmoved");
 }

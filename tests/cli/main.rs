@@ -9,6 +9,7 @@ mod env;
 mod kernels;
 mod project;
 mod published;
+mod released;
 mod sources;
 mod tool;
 mod try_patch;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     env::add(&mut suite);
     kernels::add(&mut suite);
     published::add(&mut suite);
+    released::add(&mut suite);
     try_patch::add(&mut suite);
     sources::add(&mut suite);
     suite.run()

@@ -7,6 +7,8 @@
 //! that leaves the registries out leaves the network alone.
 
 #[allow(clippy::unwrap_used, reason = "what goes wrong in a test is a panic")]
+pub mod crates;
+#[allow(clippy::unwrap_used, reason = "what goes wrong in a test is a panic")]
 pub mod server;
 
 use std::process::ExitCode;

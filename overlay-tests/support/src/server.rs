@@ -187,6 +187,19 @@ impl Files {
     pub fn put(&self, path: &str, bytes: impl Into<Vec<u8>>) {
         self.answers.lock().unwrap().entry(path.into()).or_default().push(bytes.into());
     }
+
+    /// Puts bytes behind the last answer of `path`.
+    ///
+    /// # Panics
+    /// Another thread panicked at it.
+    pub fn append(&self, path: &str, bytes: &[u8]) {
+        let mut answers = self.answers.lock().unwrap();
+        let several = answers.entry(path.into()).or_default();
+        match several.last_mut() {
+            Some(last) => last.extend_from_slice(bytes),
+            None => several.push(bytes.to_vec()),
+        }
+    }
 }
 
 fn give(mut stream: TcpStream, answers: &Mutex<Answers>) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use mlx_overlay_engine::acquire::{Acquired, PinTree};
 use mlx_overlay_engine::apply::Ground;
 use mlx_overlay_engine::cache::Cache;
-use mlx_overlay_engine::contract::Verdict;
+use mlx_overlay_engine::contract::{ContractKind, Verdict};
 use mlx_overlay_engine::drift;
 use mlx_overlay_engine::git::Store;
 use mlx_overlay_engine::identity;
@@ -13,18 +13,19 @@ use mlx_overlay_engine::lay::{EntryReport, lay};
 use mlx_overlay_engine::listing::Listing;
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::publish::{
-    self, Action, Depth, ENGINE, Force, Identity, Options, Plan, PublishError, StampError, Survey,
+    self, Action, Depth, ENGINE, Force, Identity, Options, Plan, PublishError, Source, StampError,
+    Survey,
 };
-use mlx_overlay_engine::registry::Registry;
 use mlx_overlay_engine::series::{Entry, Series};
 use mlx_overlay_engine::snapshot::MemoryTree;
 use mlx_overlay_engine::source::SnapshotSource;
 use serde_json::json;
 
-use super::fetch::{SourceArgs, network};
+use super::fetch::SourceArgs;
 use super::published::PLACE;
+use crate::cli::ends::released_tree;
 use crate::cli::error::{CommandError, Outcome};
-use crate::cli::progress::{Teller, Writing};
+use crate::cli::progress::Writing;
 use crate::cli::render;
 use crate::cli::ui::{BOLD, Format, Ui, WARN, paint};
 
@@ -39,7 +40,9 @@ use crate::cli::ui::{BOLD, Format, Ui, WARN, paint};
 ///
 /// Where no git host is reached the tree is partial: the files that released
 /// packages prove, marked so, refused by a build. --at lays the series on a
-/// released tree instead, mapped from the pin: whole, and marked as a trial.
+/// released tree instead, mapped from the pin: whole, and marked as a trial. It
+/// is laid under the same rule as the pin's: a contract that does not hold there
+/// stops it, until series.toml accepts it for that tree.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -55,10 +58,12 @@ pub struct Args {
     /// Lay the entries of this group only; may be given again
     #[arg(long = "group", value_name = "GROUP")]
     groups: Vec<String>,
-    /// Lay the series on a released tree: crate:NAME@VERSION[:folder]
+    /// Lay the series on a released tree: crate:NAME@VERSION:folder, where the
+    /// folder is the tree's in the package
     #[arg(long, value_name = "SNAPSHOT")]
     at: Option<SnapshotSource>,
-    /// Overwrite hand edits in the published tree
+    /// Overwrite hand edits in the published tree; of a partial tree, ask the
+    /// sources again for what it lacks
     #[arg(long)]
     force: bool,
     /// Say what would be done, and write nothing
@@ -90,7 +95,7 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
 
     let acquired = args.source.acquire(pin, ui)?;
     let released = match &args.at {
-        Some(source) => Some(released(source, ui)?),
+        Some(source) => Some(released_tree(source, pin, ui)?),
         None => None,
     };
     let mut ground = match &released {
@@ -107,9 +112,7 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
             drift::contracts(&series, &reports, pin_tree, pin_tree, &id)?
         }
     };
-    // On a trial tree a contract that does not hold is what the trial is to
-    // find out; at its own pin the series is wrong.
-    let kept = args.at.is_some() || contracts.iter().all(|c| c.status.holds());
+    let kept = contracts.iter().all(|c| c.status.holds());
     let holds = kept && reports.iter().all(EntryReport::holds);
     let laid = Laid { reports, contracts };
     let identity = identify(&args, pin, &entries, &acquired, released.as_ref())?;
@@ -147,8 +150,8 @@ fn place(project: &Project, pin: &Pin, at: Option<&SnapshotSource>) -> PathBuf {
     let name = match at {
         None => pin.short(),
         Some(at) => {
-            let package = at.package();
-            let (_, name) = package.split_once(':').unwrap_or(("", &package));
+            let at = at.to_string();
+            let (_, name) = at.split_once(':').unwrap_or(("", &at));
             format!("{}-at-{}", pin.short(), name.replace(['@', '/', ':'], "-"))
         }
     };
@@ -190,17 +193,13 @@ fn is_current(
     if stamp.identity.partial.is_none() {
         return Ok(true);
     }
-    // A partial tree is as good as it gets until somebody names a repository
-    // or the pin was fetched.
+    // A partial tree is as good as it gets until somebody names a repository,
+    // asks again, or the pin was fetched.
+    if args.force {
+        return Ok(false);
+    }
     let store = Store::new(&Cache::of_user()?, &pin.upstream);
     Ok(args.source.from.is_none() && !matches!(store.tree(pin.commit, pin.tree), Ok(Some(_))))
-}
-
-fn released(source: &SnapshotSource, ui: &mut Ui) -> Result<MemoryTree, CommandError> {
-    let cache = Cache::of_user()?;
-    let network = network(ui);
-    let teller = Teller::new(ui);
-    Ok(Registry::new(&cache, network, &teller).released(source, None)?)
 }
 
 fn identify(
@@ -235,7 +234,7 @@ fn print_current(ui: &mut Ui, pin: &Pin, survey: &Survey) {
                 "source": null, "tried": [], "groups": identity.groups,
                 "partial": identity.partial, "trial": identity.trial,
                 "patches": null, "contracts": null, "dry_run": null, "plan": null,
-                "hashed": survey.hashed,
+                "hashed": survey.hashed, "silent": silent(pin, identity),
             }),
         );
         return;
@@ -248,6 +247,23 @@ fn print_current(ui: &mut Ui, pin: &Pin, survey: &Survey) {
         survey.hashed
     ));
     marks(ui, identity);
+    let silent = silent(pin, identity);
+    if !silent.is_empty() {
+        ui.line(format!(
+            "It has nothing from {}, which had no answer when it was laid: `overlay apply \
+             --force` asks again (`overlay doctor` says what that needs).",
+            silent.join(", ")
+        ));
+    }
+}
+
+/// The snapshots of the pin that gave a partial tree nothing.
+fn silent(pin: &Pin, identity: &Identity) -> Vec<String> {
+    let (Some(_), Source::Snapshot { from, .. }) = (identity.partial, &identity.source) else {
+        return Vec::new();
+    };
+    let names = pin.snapshots.iter().map(|snapshot| snapshot.source.to_string());
+    names.filter(|name| !from.contains(name)).collect()
 }
 
 fn print(
@@ -297,6 +313,15 @@ fn print(
     );
     let Some(Done { place, plan, dry_run }) = done else {
         ui.line(format!("{counts}: not all hold. Nothing was written."));
+        // At its own pin the series itself is wrong.
+        if let Some(target) = &identity.trial
+            && broken.iter().any(|c| c.kind != ContractKind::Note)
+        {
+            ui.line(format!(
+                "A person accepts what changed by a line under the contract in series.toml: \
+                 acknowledged = [{{ target = \"{target}\", reason = \"…\" }}]"
+            ));
+        }
         return;
     };
     let verb = match (dry_run, plan.action) {

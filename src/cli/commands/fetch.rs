@@ -1,5 +1,7 @@
 //! `overlay fetch`: the files of a pin, from the first source that has them.
 
+use std::path::PathBuf;
+
 use mlx_overlay_engine::acquire::{Acquired, Request, UPSTREAM_VARIABLE, acquire};
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::git::{GitError, Limits, Store};
@@ -62,6 +64,7 @@ impl SourceArgs {
             network,
             limits: Limits::default(),
             cache: &cache,
+            cargo_home: cargo_home(),
             progress: &teller,
         };
         Ok(acquire(&request)?)
@@ -72,6 +75,14 @@ impl SourceArgs {
 #[must_use]
 pub fn network(ui: &Ui) -> Network {
     if ui.offline() { Network::OffLimits } else { Network::Allowed }
+}
+
+/// Where cargo keeps what it fetches, by cargo's own rule.
+#[must_use]
+pub fn cargo_home() -> Option<PathBuf> {
+    let named = std::env::var_os("CARGO_HOME").filter(|home| !home.is_empty());
+    let usual = || Some(std::env::home_dir()?.join(".cargo"));
+    std::path::absolute(named.map(PathBuf::from).or_else(usual)?).ok()
 }
 
 /// Runs `overlay fetch`.

@@ -22,14 +22,79 @@ impl Registry<'_> {
             (Ok(folder), _) => Ok(folder),
             (Err(none @ RegistryError::NoTool { .. }), _) => Err(none),
             (Err(_), Network::OffLimits) => {
-                Err(RegistryError::Offline { package: wanted.to_string() })
+                Err(match self.damaged_archives(&manifest).into_iter().next() {
+                    Some(path) => RegistryError::Archive { package: wanted.to_string(), path },
+                    None => RegistryError::Offline { package: wanted.to_string() },
+                })
             }
             (Err(_), Network::Allowed) => {
                 self.begin(&format!("fetching {wanted} with cargo"));
-                self.run("cargo", &["fetch", "--color", "never", "--manifest-path", &text])?;
+                if let Err(failed) = self.fetch(&text) {
+                    // cargo takes an archive that is there for a whole one.
+                    let damaged = self.damaged_archives(&manifest);
+                    if damaged.is_empty() {
+                        return Err(failed);
+                    }
+                    self.begin(&format!("fetching {wanted} again with cargo: it was damaged"));
+                    self.fetch_without(&damaged, || self.fetch(&text))?;
+                }
                 self.unpacked(wanted, &text)
             }
         }
+    }
+
+    fn fetch(&self, manifest: &str) -> Result<(), RegistryError> {
+        let arguments = ["fetch", "--color", "never", "--manifest-path", manifest];
+        self.run("cargo", &arguments).map(drop)
+    }
+
+    /// Runs `fetch` with these archives out of cargo's way, so that it gets
+    /// new ones. Where it fails they are put back: a set-up that reaches no
+    /// registry is left as it was.
+    fn fetch_without(
+        &self,
+        archives: &[PathBuf],
+        fetch: impl FnOnce() -> Result<(), RegistryError>,
+    ) -> Result<(), RegistryError> {
+        let aside = |archive: &Path| archive.with_extension("crate.damaged");
+        for archive in archives {
+            std::fs::rename(archive, aside(archive))
+                .map_err(|source| RegistryError::Write { path: archive.clone(), source })?;
+        }
+        let fetched = fetch();
+        for archive in archives {
+            // What is left lies beside the archives and is in nobody's way.
+            let _ = match archive.exists() {
+                true => std::fs::remove_file(aside(archive)),
+                false => std::fs::rename(aside(archive), archive),
+            };
+        }
+        fetched
+    }
+
+    /// The archives in cargo's home that are not what the index states, of the
+    /// packages in the manifest's lock that cargo could not unpack. What it
+    /// could is another index's package of that name, or of no concern.
+    fn damaged_archives(&self, manifest: &Path) -> Vec<PathBuf> {
+        let Some(home) = &self.cargo_home else { return Vec::new() };
+        let registry = home.join("registry");
+        let indexes: Vec<_> = std::fs::read_dir(registry.join("cache"))
+            .into_iter()
+            .flatten()
+            .filter_map(|item| Some(item.ok()?.file_name()))
+            .collect();
+        let locked = locked(manifest).into_iter().flat_map(|package| {
+            let (registry, indexes) = (&registry, &indexes);
+            indexes.iter().filter_map(move |index| {
+                let name = format!("{}-{}", package.name, package.version);
+                let unpacked = registry.join("src").join(index).join(&name).join(".cargo-ok");
+                let archive = registry.join("cache").join(index).join(format!("{name}.crate"));
+                let bytes = (!unpacked.is_file()).then(|| std::fs::read(&archive).ok())??;
+                let stated = package.checksum.as_ref()?;
+                (hex(&Sha256::digest(&bytes)) != *stated).then_some(archive)
+            })
+        });
+        locked.collect()
     }
 
     /// As [`Registry::crate_source`], for a crate whose unpacked source at
@@ -55,23 +120,27 @@ impl Registry<'_> {
             let path = path.to_path_buf();
             move |source| RegistryError::Read { path, source }
         };
+        let mut damaged = Vec::new();
         if self.network == Network::Allowed
             && let Some(archive) = archive_of(folder)
             && let Some(stated) = stated_sum(&manifest, wanted)
         {
             let bytes = std::fs::read(&archive).map_err(failed(&archive))?;
             if hex(&Sha256::digest(&bytes)) != stated {
-                std::fs::remove_file(&archive).map_err(failed(&archive))?;
+                damaged.push(archive);
             }
         }
         // cargo clears and unpacks a folder whose marker it cannot read.
-        std::fs::write(&marker, "damaged").map_err(failed(&marker))?;
+        std::fs::write(&marker, "damaged")
+            .map_err(|source| RegistryError::Write { path: marker, source })?;
         self.begin(&format!("unpacking {wanted} again with cargo"));
-        let mut arguments = vec!["fetch", "--color", "never", "--manifest-path", &text];
-        if self.network == Network::OffLimits {
-            arguments.push("--offline");
-        }
-        self.run("cargo", &arguments).map(drop)
+        self.fetch_without(&damaged, || match self.network {
+            Network::Allowed => self.fetch(&text),
+            Network::OffLimits => {
+                let offline = ["fetch", "--offline", "--color", "never", "--manifest-path", &text];
+                self.run("cargo", &offline).map(drop)
+            }
+        })
     }
 
     fn manifest(&self, wanted: &CrateSource) -> Result<PathBuf, RegistryError> {
@@ -136,18 +205,31 @@ fn archive_of(folder: &Path) -> Option<PathBuf> {
     archive.is_file().then_some(archive)
 }
 
+/// A package of a lock file.
+#[derive(serde::Deserialize)]
+struct Locked {
+    name: String,
+    version: String,
+    /// The SHA-256 that the index states.
+    checksum: Option<String>,
+}
+
+/// The packages of the manifest's lock; none where there is no lock yet.
+fn locked(manifest: &Path) -> Vec<Locked> {
+    #[derive(serde::Deserialize)]
+    struct Lock {
+        #[serde(default)]
+        package: Vec<Locked>,
+    }
+    let text = std::fs::read_to_string(manifest.with_extension("lock"));
+    let lock = text.ok().and_then(|text| toml::from_str::<Lock>(&text).ok());
+    lock.map_or_else(Vec::new, |lock| lock.package)
+}
+
 /// The SHA-256 that the index states for a crate, from the manifest's lock.
 fn stated_sum(manifest: &Path, wanted: &CrateSource) -> Option<String> {
-    let lock = std::fs::read_to_string(manifest.with_extension("lock")).ok()?;
-    let lock: toml::Table = toml::from_str(&lock).ok()?;
-    let is = |p: &&toml::Value, key: &str, value: &str| {
-        p.get(key).and_then(toml::Value::as_str) == Some(value)
-    };
-    let packages = lock.get("package")?.as_array()?;
-    let package = packages
-        .iter()
-        .find(|p| is(p, "name", &wanted.name) && is(p, "version", &wanted.version))?;
-    package.get("checksum")?.as_str().map(str::to_owned)
+    let is_wanted = |p: &Locked| p.name == wanted.name && p.version == wanted.version;
+    locked(manifest).into_iter().find(is_wanted)?.checksum
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

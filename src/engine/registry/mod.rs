@@ -28,6 +28,9 @@ pub struct Registry<'a> {
     pub progress: &'a dyn Progress,
     /// Variables that cargo and pip get besides those of this process.
     pub environment: Vec<(OsString, OsString)>,
+    /// cargo's home, where it keeps the archives that it fetched. Where it is
+    /// not told, an archive that was damaged there is not found.
+    pub cargo_home: Option<PathBuf>,
 }
 
 /// Whether the network may be used.
@@ -81,6 +84,18 @@ pub enum RegistryError {
         /// The package.
         package: String,
     },
+    /// What cargo fetched was damaged since, and the network may not be used.
+    #[error(
+        "{package}: `{}` is damaged, and the network is off limits: without --offline it is \
+         fetched again",
+        path.display()
+    )]
+    Archive {
+        /// The package.
+        package: String,
+        /// The archive in cargo's home, of the package or of one it depends on.
+        path: PathBuf,
+    },
     /// A tool's answer has another form than it documents.
     #[error("`{command}` gave an answer that cannot be read: {what}")]
     Answer {
@@ -116,6 +131,15 @@ pub enum RegistryError {
         #[source]
         source: std::io::Error,
     },
+    /// A file of cargo's that was to be made anew cannot be written.
+    #[error("{}: cannot be written", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// A name in the package that no safe tree has.
     #[error("{package} holds a file named `{name}`")]
     Name {
@@ -136,7 +160,7 @@ impl<'a> Registry<'a> {
     /// The registries, through cargo and pip as this process would run them.
     #[must_use]
     pub fn new(cache: &'a Cache, network: Network, progress: &'a dyn Progress) -> Self {
-        Self { cache, network, progress, environment: Vec::new() }
+        Self { cache, network, progress, environment: Vec::new(), cargo_home: None }
     }
 
     fn begin(&self, what: &str) {

@@ -81,6 +81,7 @@ fn pin_tree() -> Result<PinTree, String> {
         network: Network::Allowed,
         limits: Limits::default(),
         cache: &cache,
+        cargo_home: None,
         progress: &Silent,
     };
     acquire(&request).map(|a| a.tree).map_err(|e| e.to_string())

@@ -144,7 +144,15 @@ fn ask(
     network: Network,
     cache: &Cache,
 ) -> Result<Acquired, AcquireError> {
-    acquire(&Request { pin, from, network, limits: Limits::default(), cache, progress: &Silent })
+    acquire(&Request {
+        pin,
+        from,
+        network,
+        limits: Limits::default(),
+        cache,
+        cargo_home: None,
+        progress: &Silent,
+    })
 }
 
 /// A project whose pin is the last commit of a small upstream.

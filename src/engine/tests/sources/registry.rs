@@ -12,6 +12,7 @@ use mlx_overlay_engine::progress::Silent;
 use mlx_overlay_engine::registry::{Network, Registry, RegistryError};
 use mlx_overlay_engine::snapshot::{MemoryTree, ObjectId, TreePath};
 use mlx_overlay_engine::source::SnapshotSource;
+use overlay_tests_support::crates;
 use overlay_tests_support::server::Files;
 use overlay_tests_support::{Need, Suite};
 use sha2::{Digest, Sha256};
@@ -21,6 +22,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("registry/a crate is fetched once", cargo(), crate_once);
     suite.test_needing("registry/a damaged unpacking is mended offline", cargo(), unpacking);
     suite.test_needing("registry/a damaged archive is fetched again", cargo(), archive);
+    suite.test_needing("registry/a damaged archive alone is fetched again", cargo(), archive_alone);
     suite.test_needing("registry/a crate that is nowhere", cargo(), no_crate);
     let pip = || [Need::program("python3", "python3 and pip"), has_pip()];
     suite.test_needing("registry/a wheel is fetched once", pip(), wheel_once);
@@ -55,14 +57,7 @@ impl Setting {
         let dir = tempfile::tempdir().unwrap();
         let files = Files::start();
         let home = dir.path().join("cargo-home");
-        fs::create_dir_all(&home).unwrap();
-        let config = format!(
-            "[source.crates-io]\nreplace-with = \"loopback\"\n[source.loopback]\n\
-             registry = \"sparse+{}/index/\"\n[net]\nretry = 0\n",
-            files.url
-        );
-        fs::write(home.join("config.toml"), config).unwrap();
-        files.put("/index/config.json", format!("{{\"dl\":\"{}/dl\"}}", files.url));
+        crates::set_up(&home, &files);
         let page = format!("<a href=\"/wheels/{WHEEL_FILE}\">{WHEEL_FILE}</a>");
         files.put("/simple/overlay-sample/", page);
         let cache = Cache::at(dir.path().join("cache"));
@@ -72,6 +67,7 @@ impl Setting {
     fn registry(&self, network: Network) -> Registry<'_> {
         let mut registry = Registry::new(&self.cache, network, &Silent);
         registry.environment = self.environment();
+        registry.cargo_home = Some(self.dir.path().join("cargo-home"));
         registry
     }
 
@@ -103,36 +99,9 @@ impl Setting {
 
     /// Makes a crate with cargo itself and lists it in the index.
     fn publish_crate(&self) -> Vec<u8> {
-        let made = self.dir.path().join("made");
-        fs::create_dir_all(made.join("vendor/mlx/d")).unwrap();
-        let manifest = "[workspace]\n[package]\nname = \"overlay-sample\"\nversion = \"1.2.3\"\n\
-                        edition = \"2021\"\nlicense = \"MIT\"\ndescription = \"x\"\n\
-                        links = \"mlx\"\nbuild = \"b.rs\"\n[lib]\npath = \"l.rs\"\n";
-        for (name, text) in [
-            ("Cargo.toml", manifest),
-            ("l.rs", ""),
-            ("b.rs", "fn main() {}\n"),
-            ("vendor/mlx/a.h", "a\n"),
-            ("vendor/mlx/d/b.h", "b\n"),
-        ] {
-            fs::write(made.join(name), text).unwrap();
-        }
-        let output = Command::new("cargo")
-            .args(["package", "--no-verify", "--allow-dirty", "--offline"])
-            .current_dir(&made)
-            .env("CARGO_TARGET_DIR", made.join("target"))
-            .envs(self.environment())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let archive = fs::read(made.join("target/package/overlay-sample-1.2.3.crate")).unwrap();
-        let entry = format!(
-            "{{\"name\":\"overlay-sample\",\"vers\":\"1.2.3\",\"deps\":[],\"features\":{{}},\
-             \"links\":\"mlx\",\"yanked\":false,\"cksum\":\"{}\"}}\n",
-            hex(&archive)
-        );
-        self.files.put("/index/ov/er/overlay-sample", entry);
-        archive
+        let (made, home) = (self.dir.path().join("made"), self.dir.path().join("cargo-home"));
+        let sources = [("vendor/mlx/a.h", "a\n"), ("vendor/mlx/d/b.h", "b\n")];
+        crates::publish(&made, &home, &self.files, "1.2.3", &sources)
     }
 
     /// Makes a wheel. Its bytes are those of a zip, with a file in it.
@@ -187,7 +156,7 @@ fn crate_once() {
     let archive = setting.publish_crate();
     let none = setting.released(Network::OffLimits, CRATE, &crate_tree()).unwrap_err();
     assert!(matches!(none, RegistryError::Offline { .. }), "{none}");
-    setting.files.put("/dl/overlay-sample/1.2.3/download", archive);
+    setting.files.put(&crates::archive("1.2.3"), archive);
     let tree = setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap();
     assert_eq!(names(&tree), ["a.h", "d/b.h"]);
     assert_eq!(setting.released(Network::OffLimits, CRATE, &crate_tree()).unwrap(), tree);
@@ -197,7 +166,7 @@ fn crate_once() {
 
 fn unpacking() {
     let setting = Setting::new();
-    setting.files.put("/dl/overlay-sample/1.2.3/download", setting.publish_crate());
+    setting.files.put(&crates::archive("1.2.3"), setting.publish_crate());
     let tree = setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap();
     let file = setting.find("cargo-home/registry/src", "vendor/mlx/a.h");
     cut_short(&file);
@@ -208,11 +177,44 @@ fn unpacking() {
 
 fn archive() {
     let setting = Setting::new();
-    setting.files.put("/dl/overlay-sample/1.2.3/download", setting.publish_crate());
+    setting.files.put(&crates::archive("1.2.3"), setting.publish_crate());
     let tree = setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap();
     cut_short(&setting.find("cargo-home/registry/src", "vendor/mlx/a.h"));
     cut_short(&setting.find("cargo-home/registry/cache", "overlay-sample-1.2.3.crate"));
     assert_eq!(setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap(), tree);
+}
+
+/// cargo takes an archive that is there for a whole one, and fails to unpack it
+/// for ever.
+fn archive_alone() {
+    let setting = Setting::new();
+    setting.files.put(&crates::archive("1.2.3"), setting.publish_crate());
+    let tree = setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap();
+    let archive = setting.find("cargo-home/registry/cache", "overlay-sample-1.2.3.crate");
+    let unpacked = setting.find("cargo-home/registry/src", "overlay-sample-1.2.3");
+    let damage = || {
+        fs::remove_dir_all(&unpacked).unwrap();
+        cut_short(&archive);
+        fs::read(&archive).unwrap()
+    };
+    let cut = damage();
+    let none = setting.released(Network::OffLimits, CRATE, &crate_tree()).unwrap_err();
+    assert!(matches!(&none, RegistryError::Archive { path, .. } if *path == archive), "{none}");
+    assert!(none.to_string().contains("without --offline"), "{none}");
+    assert_eq!(fs::read(&archive).unwrap(), cut, "nothing is taken away offline");
+    assert_eq!(setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap(), tree);
+
+    // A set-up that fetches nothing, by a vendored or an offline source, is
+    // left as it was.
+    let config = setting.dir.path().join("cargo-home/config.toml");
+    let offline = fs::read_to_string(&config).unwrap().replace("[net]", "[net]\noffline = true");
+    fs::write(&config, offline).unwrap();
+    let cut = damage();
+    let failed = setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap_err();
+    assert!(matches!(failed, RegistryError::Tool { .. }), "{failed}");
+    assert_eq!(fs::read(&archive).unwrap(), cut);
+    let beside = archive.parent().unwrap().read_dir().unwrap().count();
+    assert_eq!(beside, 1, "nothing is left beside it");
 }
 
 fn cut_short(file: &Path) {

@@ -1,0 +1,170 @@
+//! Released trees from a crate registry on the loopback: a pin's files from
+//! one, and a series tried on one.
+
+use std::fs;
+use std::path::PathBuf;
+
+use overlay_tests_support::crates;
+use overlay_tests_support::server::Files;
+use overlay_tests_support::{Need, Suite};
+
+use crate::project::{Project, git};
+use crate::tool::Run;
+
+/// Adds the tests.
+pub fn add(suite: &mut Suite) {
+    let needs = || [Need::program("git", "git"), Need::program("cargo", "Rust")];
+    suite.test_needing("fetch/a damaged archive of cargo's is fetched again", needs(), damaged);
+    suite.test_needing("apply/a-partial-tree-asks-again", needs(), partial_asks_again);
+    suite.test_needing("apply/at-a-package-without-its-folder", needs(), no_folder);
+    suite.test_needing("apply/at-a-release-that-breaks-a-contract", needs(), broken_contract);
+}
+
+const SAMPLE: &str = "crate:overlay-sample@1.2.3";
+
+/// A project whose pin's two files lie in `vendor/up` of a crate, and whose
+/// upstream nobody reaches.
+struct Setting {
+    project: Project,
+    files: Files,
+}
+
+impl Setting {
+    fn new(sources: &[(&str, &str)]) -> Self {
+        let project = Project::new();
+        let files = Files::start();
+        let home = project.tool.path("cargo-home");
+        crates::set_up(&home, &files);
+        let tree = git(&project.tool.path("clone"), &["rev-parse", "HEAD^{tree}"]);
+        let pin = fs::read_to_string(project.tool.path("mlx-pin.toml")).unwrap();
+        let snapshot =
+            format!("[[snapshot]]\nsource = \"{SAMPLE}:vendor/up\"\ntree = \"{tree}\"\n");
+        project.write("mlx-pin.toml", &format!("{pin}\n{snapshot}"));
+        let setting = Self { project, files };
+        setting.publish("1.2.3", sources);
+        setting
+    }
+
+    fn publish(&self, version: &str, sources: &[(&str, &str)]) {
+        let path = |name| self.project.tool.path(name);
+        let (made, home) = (path("made"), path("cargo-home"));
+        let archive = crates::publish(&made, &home, &self.files, version, sources);
+        self.files.put(&crates::archive(version), archive);
+        fs::remove_dir_all(made).unwrap();
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        let home = self.project.tool.path("cargo-home").display().to_string();
+        self.project.tool.run_with(&[("CARGO_HOME", &home)], arguments)
+    }
+
+    /// A file or folder in cargo's home: `cache` or `src`.
+    fn in_home(&self, part: &str, name: &str) -> PathBuf {
+        let registry = self.project.tool.path("cargo-home/registry").join(part);
+        let index = fs::read_dir(registry).unwrap().next().unwrap().unwrap();
+        index.path().join(name)
+    }
+}
+
+const WHOLE: [(&str, &str); 2] = [("vendor/up/a.txt", "a\n"), ("vendor/up/d/b.txt", "b\n")];
+
+fn damaged() {
+    let setting = Setting::new(&WHOLE);
+    let first = setting.run(&["fetch"]);
+    first.assert_status(0);
+    let all = "2 of 2 files are here and all of them are proven";
+    assert!(first.stdout().contains(all), "{}", first.shown());
+
+    let archive = setting.in_home("cache", "overlay-sample-1.2.3.crate");
+    fs::remove_dir_all(setting.in_home("src", "overlay-sample-1.2.3")).unwrap();
+    let bytes = fs::read(&archive).unwrap();
+    fs::write(&archive, &bytes[..bytes.len() / 2]).unwrap();
+    let offline = setting.run(&["fetch", "--offline"]);
+    offline.assert_status(4);
+    let told = format!("`{}` is damaged, and the network is off limits", archive.display());
+    assert!(offline.stderr().contains(&told), "{}", offline.shown());
+
+    let again = setting.run(&["fetch"]);
+    again.assert_status(0);
+    assert!(again.stdout().contains(all), "{}", again.shown());
+    assert_eq!(fs::read(&archive).unwrap(), bytes);
+}
+
+/// A source that had no answer when a partial tree was laid is named, with the
+/// command that asks it again.
+fn partial_asks_again() {
+    let setting = Setting::new(&WHOLE[..1]);
+    let pin = fs::read_to_string(setting.project.tool.path("mlx-pin.toml")).unwrap();
+    let rest = "crate:overlay-sample@1.2.4:rest";
+    let rest_of_pin = format!("[[snapshot]]\nsource = \"{rest}\"\ntree = \"{}\"\n", "0".repeat(40));
+    setting.project.write("mlx-pin.toml", &format!("{pin}\n{rest_of_pin}"));
+    let apply = |more: &[&str]| setting.run(&[&["apply", "--out", "out"], more].concat());
+    let first = apply(&[]);
+    first.assert_status(0);
+    assert!(first.stdout().contains("1 of 2 files are there"), "{}", first.shown());
+    setting.publish("1.2.4", &[("rest/d/b.txt", "b\n")]);
+    let again = apply(&[]);
+    again.assert_status(0);
+    assert!(again.stdout().starts_with("Nothing to do: "), "{}", again.shown());
+    let told = format!("It has nothing from {rest}, which had no answer");
+    assert!(again.stdout().contains(&told), "{}", again.shown());
+    assert!(again.stdout().contains("`overlay apply --force` asks again"), "{}", again.shown());
+    let forced = apply(&["--force"]);
+    forced.assert_status(0);
+    assert!(setting.project.tool.path("out/d/b.txt").exists(), "{}", forced.shown());
+    assert!(!forced.stdout().contains("partial:"), "{}", forced.shown());
+}
+
+fn no_folder() {
+    let setting = Setting::new(&WHOLE);
+    for at in [SAMPLE.to_owned(), format!("{SAMPLE}:vendor"), format!("{SAMPLE}:nothing")] {
+        for command in [&["apply", "--at"][..], &["drift", "--to"]] {
+            let run = setting.run(&[command, &[&at, "--format", "json"]].concat());
+            run.assert_status(2);
+            assert_eq!(run.json()["error"]["reason"], "no-tree", "{}", run.shown());
+            let meant = format!("try: did you mean `{SAMPLE}:vendor/up`?");
+            assert!(run.stderr().contains(&meant), "{}", run.shown());
+        }
+    }
+    let folder = setting.project.tool.path("target/overlay");
+    assert!(!folder.exists(), "nothing is written");
+    let at = format!("{SAMPLE}:vendor/up");
+    setting.run(&["apply", "--at", &at]).assert_status(0);
+    // The folder is a part of the name, so that two of one crate have two places.
+    let name = format!("{}-at-overlay-sample-1.2.3-vendor-up", &setting.project.commit[..8]);
+    assert!(folder.join(name).join("a.txt").exists());
+}
+
+/// A contract that does not hold is as fatal on a trial tree as a conflict,
+/// until a person accepts it for that tree.
+fn broken_contract() {
+    let setting = Setting::new(&[
+        WHOLE[0],
+        WHOLE[1],
+        ("vendor/other/a.txt", "changed\n"),
+        ("vendor/other/d/b.txt", "b\n"),
+    ]);
+    let series = format!("patches/{}/series.toml", &setting.project.commit[..8]);
+    let watch = "schema = 1\n\n[[cite]]\nat = \"a.txt:1\"\nsymbol = \"a\"\nreason = \"r\"\n";
+    setting.project.write(&series, watch);
+    setting.run(&["apply", "--out", "pin"]).assert_status(0);
+
+    let at = format!("{SAMPLE}:vendor/other");
+    let apply = ["apply", "--out", "out", "--at", &at];
+    let run = setting.run(&[&apply[..], &["--format", "json"]].concat());
+    run.assert_status(1);
+    let json = run.json();
+    assert_eq!((&json["holds"], &json["action"]), (&false.into(), &().into()), "{json:#}");
+    assert_ne!(json["contracts"][0]["status"], "held", "{json:#}");
+    let told = setting.run(&apply);
+    told.assert_status(1);
+    assert!(told.stdout().contains("0 of 1 contract: not all hold."), "{}", told.shown());
+    let accept = format!("acknowledged = [{{ target = \"{at}\", reason = \"…\" }}]");
+    assert!(told.stdout().contains(&accept), "{}", told.shown());
+    assert!(!setting.project.tool.path("out").exists(), "nothing is written");
+
+    setting.project.write(&series, &format!("{watch}{accept}\n"));
+    let laid = setting.run(&apply);
+    laid.assert_status(0);
+    assert!(laid.stdout().contains("1 of 1 contract hold. Laid"), "{}", laid.shown());
+}
