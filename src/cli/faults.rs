@@ -11,7 +11,7 @@ use mlx_overlay_engine::git::GitError;
 use mlx_overlay_engine::lay::LayError;
 use mlx_overlay_engine::listing::ListingError;
 use mlx_overlay_engine::pin::PinError;
-use mlx_overlay_engine::publish::PublishError;
+use mlx_overlay_engine::publish::{EDIT_FOLDER, PublishError};
 use mlx_overlay_engine::registry::RegistryError;
 use mlx_overlay_engine::series::SeriesError;
 use mlx_overlay_engine::snapshot::ReadError;
@@ -108,7 +108,11 @@ impl From<SeriesError> for CommandError {
 
 impl From<CacheError> for CommandError {
     fn from(error: CacheError) -> Self {
-        Self::new(ErrorKind::Failed, error).reason("cache")
+        let kind = match error {
+            CacheError::Relative { .. } => ErrorKind::Usage,
+            _ => ErrorKind::Failed,
+        };
+        Self::new(kind, error).reason("cache")
     }
 }
 
@@ -184,6 +188,15 @@ impl From<DiskError> for CommandError {
             DiskError::Name { .. } | DiskError::Reserved { .. } | DiskError::Special { .. } => {
                 ErrorKind::Refused
             }
+            DiskError::Unfinished { ref path } => {
+                let try_again = format!(
+                    "`overlay try {} PATCH… --in-place` brings it to its end first",
+                    path.display()
+                );
+                return Self::new(ErrorKind::NeedsPerson, error)
+                    .reason("unfinished")
+                    .hint(try_again);
+            }
             _ => ErrorKind::Failed,
         };
         Self::new(kind, error)
@@ -193,14 +206,26 @@ impl From<DiskError> for CommandError {
 impl From<PublishError> for CommandError {
     fn from(error: PublishError) -> Self {
         use PublishError::{
-            HandEdited, Nameless, NotAFolder, NotOurs, Read, Reserved, Stamp, Tangled,
+            HandEdited, Journal, Nameless, NotAFolder, NotFree, NotOurs, Read, Reserved, Stamp,
+            Tangled,
         };
         let kind = match error {
             Read(error) => return error.into(),
             Stamp(ref error) if error.is_lost() => ErrorKind::NeedsPerson,
+            Journal { ref folder } => {
+                let work = folder.join(EDIT_FOLDER);
+                let files = format!(
+                    "compare `{0}/old` (files as they were) and `{0}/new` (what was to come) with \
+                     what stands there; put it right, then remove `{0}`",
+                    work.display()
+                );
+                return Self::new(ErrorKind::NeedsPerson, error).reason("journal").hint(files);
+            }
             HandEdited { .. } | Tangled { .. } => ErrorKind::NeedsPerson,
             Reserved { .. } => ErrorKind::Refused,
-            Nameless { .. } | NotAFolder { .. } | NotOurs { .. } => ErrorKind::Usage,
+            Nameless { .. } | NotAFolder { .. } | NotOurs { .. } | NotFree { .. } => {
+                ErrorKind::Usage
+            }
             _ => ErrorKind::Failed,
         };
         Self::new(kind, error)

@@ -55,7 +55,8 @@ struct GlobalArgs {
     /// How to print the result (markdown and html: reports only)
     #[arg(long, value_enum, default_value_t, global = true, help_heading = EVERYWHERE)]
     format: Format,
-    /// When to colour: auto is on a terminal only, and never under NO_COLOR
+    /// When to colour: auto is on a terminal only, never under NO_COLOR, and
+    /// elsewhere too under CLICOLOR_FORCE=1
     #[arg(long, value_enum, default_value_t, global = true, help_heading = EVERYWHERE, value_name = "WHEN")]
     color: ColorWhen,
     /// Never touch the network

@@ -111,10 +111,11 @@ impl Ui {
         if formats.contains(&self.format) {
             return Ok(());
         }
-        let names: Vec<String> = formats.iter().map(|f| format!("{f:?}").to_lowercase()).collect();
+        let name = |f: &Format| format!("{f:?}").to_lowercase();
+        let names: Vec<String> = formats.iter().map(name).collect();
         Err(CommandError::usage(format!(
-            "this command's result has no form `{:?}`; it has {}",
-            self.format,
+            "this command does not print {}; it prints {}",
+            name(&self.format),
             names.join(" and ")
         )))
     }

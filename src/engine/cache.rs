@@ -34,6 +34,13 @@ pub enum CacheError {
         "no cache folder: none of {CACHE_VARIABLE}, XDG_CACHE_HOME and HOME is set to a full path; set {CACHE_VARIABLE}"
     )]
     NoPlace,
+    /// The variable names a folder that would be another one from each place
+    /// that the tool, or a build script, runs in.
+    #[error("{CACHE_VARIABLE} is `{}`: it must be a full path", path.display())]
+    Relative {
+        /// What the variable says.
+        path: PathBuf,
+    },
     /// It cannot be made or written.
     #[error("the cache folder `{}` cannot be written; set {CACHE_VARIABLE} or XDG_CACHE_HOME to a folder of yours", path.display())]
     Root {
@@ -73,14 +80,18 @@ impl Cache {
         Self::named_by(|name| std::env::var_os(name))
     }
 
-    /// The cache that the variables name.
+    /// The cache that the variables name. Our own must be a full path; those
+    /// of the system count only where they are, as their specification says.
     ///
     /// # Errors
     /// None of them does.
     pub fn named_by(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, CacheError> {
         let folder = |name| variable(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        if let Some(root) = folder(CACHE_VARIABLE) {
-            return Ok(Self::at(root));
+        let own = variable(CACHE_VARIABLE).map(PathBuf::from).filter(|p| !p.as_os_str().is_empty());
+        match own {
+            Some(path) if path.is_absolute() => return Ok(Self::at(path)),
+            Some(path) => return Err(CacheError::Relative { path }),
+            None => {}
         }
         let system = match std::env::consts::OS {
             "macos" => folder("HOME").map(|home| home.join("Library/Caches")),
@@ -178,7 +189,13 @@ mod tests {
         let (own, xdg) = ((CACHE_VARIABLE, "/own"), ("XDG_CACHE_HOME", "/xdg"));
         assert_eq!(named(&[own, xdg]).unwrap(), Path::new("/own"));
         assert_eq!(named(&[xdg]).unwrap(), Path::new("/xdg/mlx-overlay"));
-        assert!(named(&[(CACHE_VARIABLE, "not/full")]).is_err());
+        for others in [&[][..], &[xdg]] {
+            let relative = named(&[&[(CACHE_VARIABLE, "not/full")], others].concat()).unwrap_err();
+            let told = relative.to_string();
+            assert_eq!(told, "MLX_OVERLAY_CACHE is `not/full`: it must be a full path");
+        }
+        assert_eq!(named(&[(CACHE_VARIABLE, ""), xdg]).unwrap(), Path::new("/xdg/mlx-overlay"));
+        assert!(named(&[("XDG_CACHE_HOME", "not/full")]).is_err());
         if cfg!(target_os = "linux") {
             let home = named(&[("HOME", "/home/me")]).unwrap();
             assert_eq!(home, Path::new("/home/me/.cache/mlx-overlay"));

@@ -60,7 +60,7 @@ pub enum DiskError {
     },
     /// An edit of this folder was broken off, so that it holds files from
     /// before and from after.
-    #[error("an earlier edit of `{}` was broken off: finish or undo it first", path.display())]
+    #[error("an earlier edit of `{}` was broken off, or is going on", path.display())]
     Unfinished {
         /// The folder.
         path: PathBuf,

@@ -229,8 +229,8 @@ impl Pin {
     /// Reads a pin's facts from `file`; its paths are relative to `root`.
     ///
     /// # Errors
-    /// The file cannot be read or has another form, or the pin's folder is
-    /// missing.
+    /// The file cannot be read or has another form, or the pin's folder or a
+    /// bridge is missing.
     pub fn load(root: &Path, file: &Path) -> Result<Self, PinError> {
         let text = Text::read(file)?;
         let raw: RawPin = text.parse()?;
@@ -254,6 +254,14 @@ impl Pin {
         if !pin.folder.is_dir() {
             let place = text.place(&raw.commit.span());
             return Err(PinError::NoFolder { place, folder: pin.folder });
+        }
+        for (raw, snapshot) in raw.snapshots.iter().zip(&pin.snapshots) {
+            if let (Some(said), Some(bridge)) = (&raw.bridge, &snapshot.bridge)
+                && !bridge.is_file()
+            {
+                let what = format!("the bridge {} is not there", bridge.display());
+                return Err(text.fault(&said.span(), what).into());
+            }
         }
         Ok(pin)
     }

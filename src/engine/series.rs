@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toml::Spanned;
+use walkdir::WalkDir;
 
 use crate::contract::{self, Contracts};
 use crate::derive;
@@ -116,7 +117,7 @@ pub enum SeriesError {
         source: std::io::Error,
     },
     /// A patch lies in the folder and no entry lays it.
-    #[error("{}: nobody lists this patch; give it an entry in {} or take it away", path.display(), series.display())]
+    #[error("{}: nobody lists this patch; give it an entry in {} (beside which it must lie) or take it away", path.display(), series.display())]
     Unlisted {
         /// The patch.
         path: PathBuf,
@@ -316,17 +317,18 @@ fn is_patch(file: &Path) -> bool {
     file.extension().is_some_and(|e| e == "patch" || e == "diff")
 }
 
-/// The patches of a folder, sorted.
+/// The patches in a folder and below it, sorted.
 fn patch_files(folder: &Path) -> Result<Vec<PathBuf>, StoredError> {
-    let failed = |source| StoredError::Read { file: folder.to_path_buf(), source };
     let mut files = Vec::new();
-    for item in std::fs::read_dir(folder).map_err(failed)? {
-        let path = item.map_err(failed)?.path();
-        if is_patch(&path) {
-            files.push(path);
+    for item in WalkDir::new(folder).sort_by_file_name() {
+        let item = item.map_err(|e| StoredError::Read {
+            file: e.path().unwrap_or(folder).to_path_buf(),
+            source: e.into(),
+        })?;
+        if !item.file_type().is_dir() && is_patch(item.path()) {
+            files.push(item.into_path());
         }
     }
-    files.sort();
     Ok(files)
 }
 
@@ -430,6 +432,19 @@ reason = "the copy repeats it"
     fn a_patch_nobody_lists_is_named() {
         let refusal = load(TWO, &["0001-first.patch", "0002-stray.diff"], &[]).unwrap_err();
         assert!(refusal.contains("0002-stray.diff: nobody lists this patch"), "{refusal}");
+    }
+
+    #[test]
+    fn a_patch_in_a_folder_below_is_not_overlooked() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write(SERIES_FILE, "schema = 1\n");
+        std::fs::create_dir(dir.path().join("old")).unwrap();
+        write("old/0001-stray.patch", "x");
+        let refusal = Series::load_folder(dir.path(), &[]).unwrap_err().to_string();
+        assert!(refusal.contains("old/0001-stray.patch: nobody lists this patch"), "{refusal}");
+        let named = dir.path().join("old/0001-stray.patch");
+        assert!(Series::load_folder(dir.path(), &[&named]).is_ok());
     }
 
     #[test]

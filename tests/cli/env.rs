@@ -5,6 +5,9 @@ use std::process::Command;
 
 use overlay_tests_support::{Need, Suite};
 
+use mlx_overlay_engine::publish::Partial;
+
+use super::published::tool_with_tree;
 use super::tool::Tool;
 
 pub fn add(suite: &mut Suite) {
@@ -12,6 +15,7 @@ pub fn add(suite: &mut Suite) {
     let cmake = [Need::program("cmake", "cmake"), Need::program("ninja", "ninja-build")];
     suite.test_needing("env: a CMake project of one's own takes the tree", cmake, cmake_takes_it);
     suite.test("env: no tree, no environment", no_tree);
+    suite.test("env: a partial tree is refused with a way on", partial);
     suite.test("env: a key that no build has", no_such_key);
 }
 
@@ -54,6 +58,15 @@ fn no_tree() {
     let run = tool.run(["env", "empty"]);
     run.assert_status(4);
     assert!(run.stderr().contains("holds no CMakeLists.txt"), "{}", run.shown());
+}
+
+fn partial() {
+    let tool = tool_with_tree(Some(Partial { have: 2, of: 933 }));
+    let run = tool.run(["env", "tree"]);
+    run.assert_status(4);
+    for words in ["2 of MLX's 933 files", "apply --from <clone or URL>`", "apply --at crate:"] {
+        assert!(run.stderr().contains(words), "{words}: {}", run.shown());
+    }
 }
 
 fn no_such_key() {

@@ -17,7 +17,8 @@ pub fn add(suite: &mut Suite) {
     suite.test("verify/hashes-what-status-takes-on-trust", verify_hashes);
 }
 
-fn tool_with_tree(partial: Option<Partial>) -> Tool {
+/// A folder with a published `tree` of two files.
+pub fn tool_with_tree(partial: Option<Partial>) -> Tool {
     let tool = Tool::new();
     let file = |name: &str, text: &str| {
         let path = TreePath::new(name).expect("a path");
@@ -82,9 +83,18 @@ fn marks_in_json() {
 
 fn no_tree() {
     let tool = Tool::new();
+    let run = tool.run(["status"]);
+    run.assert_status(2);
+    assert!(run.stderr().contains("no mlx-pin.toml in"), "{}", run.shown());
     let run = tool.run(["status", "tree"]);
     run.assert_status(4);
-    assert!(run.stderr().contains("overlay apply"), "{}", run.shown());
+    assert!(run.stderr().contains("try: `overlay apply --out tree` publishes"), "{}", run.shown());
+    // Where `apply` would refuse to write it is no remedy.
+    fs::create_dir(tool.path("mine")).expect("a folder");
+    fs::write(tool.path("mine/f"), "mine").expect("a file");
+    let run = tool.run(["status", "mine"]);
+    run.assert_status(4);
+    assert!(run.stderr().contains("try: it holds other files: name a tree"), "{}", run.shown());
 }
 
 fn verify_hashes() {

@@ -15,6 +15,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("fetch/damage in the cache is mended", git(), damage);
     suite.test_needing("fetch/no source is exit 4 and names them all", git(), nowhere);
     suite.test_needing("fetch/a cache that cannot be written is named", git(), no_cache);
+    suite.test_needing("fetch/a cache that is no full path is refused", git(), relative_cache);
     suite.test_needing("fetch/a pin that contradicts its commit is refused", git(), wrong_pin);
     suite.test_needing("pin/shows and checks", git(), pin);
     suite.test_needing("pin/faults have their exit status and place", git(), pin_faults);
@@ -123,6 +124,18 @@ fn no_cache() {
     }
 }
 
+/// A relative one would be another folder for the tool and for a build script.
+fn relative_cache() {
+    let project = Project::new();
+    let run = project.tool.run_with(
+        &[("MLX_OVERLAY_CACHE", "near"), ("XDG_CACHE_HOME", "/nowhere")],
+        ["fetch", "--from", "clone"],
+    );
+    run.assert_status(2);
+    let told = "error: MLX_OVERLAY_CACHE is `near`: it must be a full path";
+    assert!(run.stderr().starts_with(told), "{}", run.shown());
+}
+
 fn wrong_pin() {
     let project = Project::new();
     project.write_pin("4b825dc642cb6eb9a060e54bf8d69288fbee4904");
@@ -183,6 +196,12 @@ fn pin_faults() {
         assert_eq!(applied["error"], run.json()["error"], "{applied:#}");
     }
     fs::remove_file(project.tool.path(series.replace("series.toml", "a.patch"))).unwrap();
+    let bridge = "[[snapshot]]\nsource = \"crate:a@1\"\ntree = \"9a795735ad9a42664e08f42361b405ed570bcf1a\"\n\
+                  bridge = \"patches/none.patch\"\n";
+    project.write("mlx-pin.toml", &format!("{facts}{bridge}"));
+    let (file, line, run) = place(&project, 3);
+    assert_eq!((file.as_str(), line), ("mlx-pin.toml", Some(11)), "{}", run.shown());
+    project.write("mlx-pin.toml", &facts);
     project.write(&series, "schema = 1\n");
 
     let listing = fs::read_to_string(project.tool.path("patches/listing")).unwrap();

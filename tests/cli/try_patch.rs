@@ -17,6 +17,8 @@ pub fn add(suite: &mut Suite) {
     suite.test("try/colour-only-where-wanted", colour_only_where_wanted);
     suite.test("try/reads-a-quilt-folder", reads_a_quilt_folder);
     suite.test("try/changes-folder-first", changes_folder_first);
+    suite.test("try/a-series-names-the-line-of-a-missing-patch", missing_in_series);
+    suite.test("try/an-edit-that-was-broken-off", broken_off);
     suite.test("usage/ends-with-2", usage_ends_with_2);
 }
 
@@ -59,7 +61,13 @@ fn out_must_be_empty() {
     fs::write(tool.path("full/mine"), "mine").expect("a file");
     let run = tool.run(["try", "tree", "fix.patch", "--out", "full"]);
     run.assert_status(2);
+    assert!(run.stderr().contains("holds files already: name a folder that is"), "{}", run.shown());
     assert_eq!(fs::read_to_string(tool.path("full/mine")).expect("kept"), "mine");
+    // A published tree is not told to be none.
+    fs::write(tool.path("full/.overlay-stamp.json"), "{}").expect("a file");
+    let run = tool.run(["try", "tree", "fix.patch", "--out", "full"]);
+    run.assert_status(2);
+    assert!(!run.stderr().contains("no published tree"), "{}", run.shown());
     assert!(!tool.path("full/f.txt").exists());
 }
 
@@ -84,6 +92,12 @@ fn colour_only_where_wanted() {
     assert!(forced.stdout().contains('\u{1b}'), "{}", forced.shown());
     let vetoed = tool.run_with(&[("NO_COLOR", "1")], ["try", "tree", "fix.patch"]);
     assert!(!vetoed.stdout().contains('\u{1b}'), "{}", vetoed.shown());
+    // As the help says: a script's own wish, which NO_COLOR outweighs.
+    let force = ("CLICOLOR_FORCE", "1");
+    let wished = tool.run_with(&[force], ["try", "tree", "fix.patch"]);
+    assert!(wished.stdout().contains('\u{1b}'), "{}", wished.shown());
+    let vetoed = tool.run_with(&[force, ("NO_COLOR", "1")], ["try", "tree", "fix.patch"]);
+    assert!(!vetoed.stdout().contains('\u{1b}'), "{}", vetoed.shown());
 }
 
 fn reads_a_quilt_folder() {
@@ -103,6 +117,43 @@ fn reads_a_quilt_folder() {
     assert_eq!(fs::read_to_string(tool.path("tree/f.txt")).expect("there"), "a\nnew\nb\nc\n");
 }
 
+fn missing_in_series() {
+    let tool = tool_with("a\nb\nc\n", PATCH);
+    fs::write(tool.path("series"), "fix.patch\n\nnone.patch\n").expect("a file");
+    let run = tool.run(["try", "tree", "series", "--in-place", "--format", "json"]);
+    run.assert_status(3);
+    let error = &run.json()["error"];
+    let place = serde_json::json!({ "file": "series", "line": 3 });
+    assert_eq!((&error["reason"], &error["place"]), (&"no-patch".into(), &place), "{error:#}");
+    assert!(run.stderr().contains("series:3: the patch `none.patch`"), "{}", run.shown());
+    assert_eq!(fs::read_to_string(tool.path("tree/f.txt")).expect("there"), "a\nb\nc\n");
+}
+
+fn broken_off() {
+    let tool = tool_with("a\nb\nc\n", PATCH);
+    fs::create_dir(tool.path("tree/.overlay-edit")).expect("a folder");
+    let journal = tool.path("tree/.overlay-edit/journal.json");
+    let whole = r#"{"schema":"mlx-overlay/edit-journal","version":1,"folders":[],"steps":[]}"#;
+    fs::write(&journal, whole).expect("a file");
+    let plain = tool.run(["try", "tree", "fix.patch"]);
+    plain.assert_status(1);
+    let command = "/tree PATCH… --in-place` brings it to its end first";
+    assert!(plain.stderr().contains(command), "{}", plain.shown());
+    // Nobody can tell what a damaged journal spoke of: it is left to a person.
+    fs::write(&journal, "{").expect("a file");
+    let damaged = tool.run(["try", "tree", "fix.patch", "--in-place", "--format", "json"]);
+    damaged.assert_status(1);
+    assert_eq!(damaged.json()["error"]["reason"], "journal", "{}", damaged.shown());
+    for words in ["its journal is damaged", ".overlay-edit/old` (files as they were)"] {
+        assert!(damaged.stderr().contains(words), "{words}: {}", damaged.shown());
+    }
+    assert_eq!(fs::read_to_string(&journal).expect("kept"), "{");
+    fs::write(&journal, whole).expect("a file");
+    tool.run(["try", "tree", "fix.patch", "--in-place"]).assert_status(0);
+    assert_eq!(fs::read_to_string(tool.path("tree/f.txt")).expect("there"), "a\nnew\nb\nc\n");
+    assert!(!journal.exists());
+}
+
 fn changes_folder_first() {
     let tool = tool_with("a\nb\nc\n", PATCH);
     tool.run(["-C", "tree", "try", ".", "../fix.patch"]).assert_status(0);
@@ -114,6 +165,13 @@ fn usage_ends_with_2() {
     tool.run(["try"]).assert_status(2);
     tool.run(["try", "nowhere", "nothing.patch"]).assert_status(2);
     tool.run(["no-such-command"]).assert_status(2);
+    let html = tool.run(["doctor", "--format", "html"]);
+    html.assert_status(2);
+    assert!(
+        html.stderr().contains("does not print html; it prints text and json"),
+        "{}",
+        html.shown()
+    );
     tool.run(["--help"]).assert_status(0);
     for format in [&["--format", "json"][..], &["--format=json"]] {
         let run = tool.run(["apply", "--no-such"].iter().chain(format));

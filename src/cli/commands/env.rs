@@ -62,9 +62,8 @@ pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
 }
 
 fn tree(args: &Args) -> Result<PathBuf, CommandError> {
-    let missing = |error: anyhow::Error| {
-        CommandError::new(ErrorKind::Missing, error).hint("`overlay apply` publishes a tree")
-    };
+    let missing = |error: anyhow::Error| CommandError::new(ErrorKind::Missing, error);
+    let publish = "`overlay apply` publishes a tree";
     let named = match &args.tree {
         Some(tree) => tree.clone(),
         None => {
@@ -80,14 +79,16 @@ fn tree(args: &Args) -> Result<PathBuf, CommandError> {
                 named.display(),
                 partial.have,
                 partial.of
-            ))),
+            ))
+            .hint("`overlay apply --from <clone or URL>` lays all of them")
+            .hint("`overlay apply --at crate:NAME@VERSION:folder` lays a whole tree of a release")),
         },
         // A tree that the user names may be a plain one.
         Err(PublishError::Stamp(StampError::Missing { .. })) if args.tree.is_some() => {
-            named.canonicalize().map_err(|e| missing(anyhow::Error::new(e)))
+            named.canonicalize().map_err(|e| missing(anyhow::Error::new(e)).hint(publish))
         }
         Err(error @ PublishError::Stamp(StampError::Missing { .. })) => {
-            Err(missing(anyhow::Error::new(error)))
+            Err(missing(anyhow::Error::new(error)).hint(publish))
         }
         Err(error) => Err(error.into()),
     }

@@ -37,7 +37,7 @@ pub fn look(which: &Which, depth: Depth, ui: &mut Ui) -> Result<Outcome, Command
     let place = place(which)?;
     let survey = publish::survey(&place, depth).map_err(|error| match error {
         PublishError::Stamp(StampError::Missing { .. }) => {
-            CommandError::new(ErrorKind::Missing, error).hint("`overlay apply` publishes a tree")
+            CommandError::new(ErrorKind::Missing, error).hint(how_to_publish(which, &place))
         }
         error => error.into(),
     })?;
@@ -48,6 +48,25 @@ pub fn look(which: &Which, depth: Depth, ui: &mut Ui) -> Result<Outcome, Command
     }
     let well = survey.is_whole() && outdated != Some(true);
     Ok(if well { Outcome::Done } else { Outcome::NeedsPerson })
+}
+
+/// The command that puts a tree where none was found.
+fn how_to_publish(which: &Which, place: &Path) -> String {
+    let apply = match (&which.tree, &which.pin) {
+        (Some(tree), _) => format!("`overlay apply --out {}`", tree.display()),
+        (None, Some(pin)) => format!("`overlay apply --pin {pin}`"),
+        (None, None) => "`overlay apply`".to_owned(),
+    };
+    let mut items = std::fs::read_dir(place).into_iter().flatten();
+    match items.next() {
+        None => format!("{apply} publishes a tree there"),
+        // What apply finds there it leaves alone, and refuses.
+        Some(_) if which.tree.is_some() => format!(
+            "it holds other files: name a tree that `overlay apply` published, or a new folder \
+             to {apply}"
+        ),
+        Some(_) => format!("move what is there out of the way; then {apply} publishes a tree"),
+    }
 }
 
 /// Whether the series of the tree's pin has changed since the tree was laid;
@@ -77,9 +96,8 @@ pub fn place(which: &Which) -> Result<PathBuf, CommandError> {
     if let Some(tree) = &which.tree {
         return Ok(tree.clone());
     }
-    let refused = |error| CommandError::new(ErrorKind::Refused, anyhow::Error::new(error));
-    let project = Project::find(Path::new(".")).map_err(refused)?;
-    let pin = project.select(which.pin.as_deref()).map_err(refused)?;
+    let project = Project::find(Path::new("."))?;
+    let pin = project.select(which.pin.as_deref())?;
     Ok(project.root.join(PLACE).join(pin.short()))
 }
 

@@ -114,6 +114,14 @@ fn load(path: &Path, strip: usize, into: &mut Vec<Loaded>) -> Result<(), Command
     let folder = series.parent().unwrap_or(Path::new("."));
     for entry in entries {
         let path = folder.join(entry.name.as_str());
+        if let Err(error) = fs::metadata(&path) {
+            let what = format!("the patch `{}` cannot be read", entry.name);
+            let error = anyhow::Error::new(error).context(what);
+            return Err(CommandError::new(ErrorKind::Refused, error)
+                .reason("no-patch")
+                .at(series.display(), Some(entry.line), None)
+                .hint("put the patch there, or take its line out of the series"));
+        }
         into.push(load_patch(&path, entry.name.to_string(), entry.strip, Empty::Allowed)?);
     }
     Ok(())

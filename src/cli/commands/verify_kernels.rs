@@ -17,7 +17,7 @@ use crate::cli::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
 /// compile at all.
 pub fn run(tree: &Path, set: Set, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
-    let cache = Cache::of_user().map_err(|error| CommandError::new(ErrorKind::Missing, error))?;
+    let cache = Cache::of_user()?;
     let options = Options { set, cache: cache.root().to_path_buf(), offline: ui.offline() };
     let bar = ui.progress("kernels");
     let report = mlx_overlay_harness::run(tree, &options, &|Step { what, done, of }| {

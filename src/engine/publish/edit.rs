@@ -301,8 +301,7 @@ impl Work {
         let known = serde_json::from_slice(&bytes)
             .ok()
             .filter(|j: &Journal| j.schema == SCHEMA && j.version == VERSION);
-        let unknown = || io::Error::new(io::ErrorKind::InvalidData, "not a journal of this engine");
-        known.map(Some).ok_or_else(|| PublishError::io("read", &path)(unknown()))
+        known.map(Some).ok_or_else(|| PublishError::Journal { folder: self.root.clone() })
     }
 
     fn rename(&self, from: &Path, to: &Path, options: &Options<'_>) -> Result<(), PublishError> {

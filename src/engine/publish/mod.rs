@@ -169,6 +169,12 @@ pub enum PublishError {
         /// The place.
         path: PathBuf,
     },
+    /// The place for a tree without a stamp is not free.
+    #[error("`{}` holds files already: name a folder that is new or empty", path.display())]
+    NotFree {
+        /// The place.
+        path: PathBuf,
+    },
     /// Another process holds the place, and the time to wait is over.
     #[error("another process{} is writing `{}`; gave up after {} s", 
             holder.map(|h| format!(" ({h})")).unwrap_or_default(), path.display(), waited.as_secs())]
@@ -229,6 +235,14 @@ pub enum PublishError {
         at: PathBuf,
         /// What it is.
         found: &'static str,
+    },
+    /// The journal of a broken-off edit cannot be understood, so that nobody
+    /// can tell which files the edit reached.
+    #[error("an edit of `{}` was broken off, and its journal is damaged: which files it reached \
+             is not known", folder.display())]
+    Journal {
+        /// The edited folder.
+        folder: PathBuf,
     },
     /// A broken-off edit can neither be finished nor undone without a loss.
     #[error("an edit of `{}` was broken off, and since then {} changed: \
@@ -386,7 +400,7 @@ pub fn write_new(
     let mut lock = Lock::take(&place.work, &place.dest, options)?;
     place.mend(options)?;
     if !place.is_free()? {
-        return Err(PublishError::NotOurs { path: place.dest });
+        return Err(PublishError::NotFree { path: place.dest });
     }
     let entries = tree.entries();
     lay::check(&entries)?;

@@ -268,9 +268,9 @@ fn not_ours() {
     };
     fs::create_dir(&dest).unwrap();
     fs::write(dest.join("thesis.tex"), "years").unwrap();
-    for error in refused(&dest) {
-        assert!(matches!(error, PublishError::NotOurs { .. }), "{error}");
-    }
+    let [force, new] = refused(&dest);
+    assert!(matches!(force, PublishError::NotOurs { .. }), "{force}");
+    assert!(matches!(new, PublishError::NotFree { .. }), "{new}");
     assert_eq!(fs::read(dest.join("thesis.tex")).unwrap(), b"years");
 
     let link = dir.path().join("link");
@@ -295,7 +295,7 @@ fn not_ours() {
     fs::remove_file(dest.join("thesis.tex")).unwrap();
     lay(&dest, &before(), "s");
     let error = write_new(&dest, &after(), &forced()).unwrap_err();
-    assert!(matches!(error, PublishError::NotOurs { .. }), "{error}");
+    assert!(matches!(error, PublishError::NotFree { .. }), "{error}");
     assert_eq!(read(&dest), before());
 }
 
