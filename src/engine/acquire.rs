@@ -184,9 +184,10 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
     let coverage = tree.coverage().clone();
     if coverage.proven == 0 {
         let parts = coverage.parts.into_iter();
-        tried.extend(parts.map(|part| Tried {
-            source: part.source,
-            why: part.problem.unwrap_or_else(|| "none of its files is the pin's".into()),
+        tried.extend(parts.map(|part| {
+            let why = part.problem.unwrap_or_else(|| "none of its files is the pin's".into());
+            let why = why.strip_prefix(&format!("{}: ", part.source)).unwrap_or(&why).to_owned();
+            Tried { source: part.source, why }
         }));
         return Err(AcquireError::Nowhere { commit: pin.commit, tried });
     }

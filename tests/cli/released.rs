@@ -72,8 +72,9 @@ fn damaged() {
     let setting = Setting::new(&WHOLE);
     let first = setting.run(&["fetch"]);
     first.assert_status(0);
-    let all = "2 of 2 files are here and all of them are proven";
+    let all = "whole all 2 files";
     assert!(first.stdout().contains(all), "{}", first.shown());
+    assert!(!first.stdout().contains("partial"), "{}", first.shown());
 
     let archive = setting.in_home("cache", "overlay-sample-1.2.3.crate");
     fs::remove_dir_all(setting.in_home("src", "overlay-sample-1.2.3")).unwrap();
@@ -156,6 +157,9 @@ fn broken_contract() {
     let json = run.json();
     assert_eq!((&json["holds"], &json["action"]), (&false.into(), &().into()), "{json:#}");
     assert_ne!(json["contracts"][0]["status"], "held", "{json:#}");
+    let drift = setting.run(&["drift", "--to", &at, "--format", "json"]);
+    drift.assert_status(1);
+    assert_eq!(drift.json()["holds"], false, "{}", drift.shown());
     let told = setting.run(&apply);
     told.assert_status(1);
     assert!(told.stdout().contains("0 of 1 contract: not all hold."), "{}", told.shown());

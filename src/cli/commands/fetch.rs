@@ -130,16 +130,22 @@ fn print(pin: &Pin, acquired: &Acquired, ui: &mut Ui) {
                 "source": acquired.source,
                 "tried": acquired.tried,
                 "files": files,
-                "whole": acquired.source.coverage().is_none(),
+                "whole": is_whole(acquired),
             }),
         );
         return;
     }
     ui.line(format!("{} MLX {} of {}", paint(BOLD, pin.short()), pin.version, pin.date));
     source(acquired, ui);
-    if acquired.source.coverage().is_none() {
+    if is_whole(acquired) {
         ui.line(format!("  {} all {files} files, of tree {}", paint(GOOD, "whole"), pin.tree));
     }
+}
+
+/// Whether all of the pin's files are here: git objects, or released trees
+/// that hold every one.
+fn is_whole(acquired: &Acquired) -> bool {
+    acquired.source.coverage().is_none_or(|coverage| coverage.missing.is_empty())
 }
 
 /// Says which source answered and why those before it did not; of a partial
@@ -150,18 +156,21 @@ pub fn source(acquired: &Acquired, ui: &mut Ui) {
     }
     ui.line(format!("  from {}", acquired.source.describe()));
     if let Some(coverage) = acquired.source.coverage() {
-        partial(coverage, ui);
+        gave(coverage, ui);
     }
 }
 
-fn partial(coverage: &Coverage, ui: &mut Ui) {
+/// What each released tree gave, and what is left.
+fn gave(coverage: &Coverage, ui: &mut Ui) {
     let Coverage { listed, proven, parts, missing } = coverage;
-    ui.line(format!(
-        "  {} {proven} of {listed} files are here and all of them are proven; for the other {} \
-         fetch from a git repository (--from DIR or URL)",
-        paint(WARN, "partial"),
-        missing.len()
-    ));
+    if !missing.is_empty() {
+        ui.line(format!(
+            "  {} {proven} of {listed} files are here and all of them are proven; for the other \
+             {} fetch from a git repository (--from DIR or URL)",
+            paint(WARN, "partial"),
+            missing.len()
+        ));
+    }
     for part in parts {
         let bridged = match part.bridged {
             0 => String::new(),
