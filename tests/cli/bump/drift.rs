@@ -1,0 +1,183 @@
+//! `overlay drift`.
+
+use std::fs;
+
+use overlay_tests_support::server::{Fault, Server};
+use serde_json::Value;
+
+use super::{Bump, COMMITS, at_the_end, class};
+use crate::project::git;
+
+/// Adds the tests.
+pub fn add(test: &mut impl FnMut(&str, fn())) {
+    test("drift/what-moves-holds", drift_moves);
+    test("drift/each-finding-has-its-first-commit", drift_causes);
+    test("drift/history-says-when", drift_history);
+    test("drift/a-report-for-people", drift_text);
+    test("drift/without-a-clone-the-history-is-fetched", drift_fetched);
+    test("drift/an-unknown-target-is-a-usage-error", drift_unknown);
+    test("drift/an-older-target-has-causes-too", drift_older);
+    test("drift/a-branch-is-not-blamed-for-what-it-lacks", drift_branch);
+}
+
+fn drift_moves() {
+    let bump = Bump::new();
+    let (status, json) = bump.drift(1);
+    assert_eq!((status, &json["schema"]), (Some(0), &"mlx-overlay/drift".into()));
+    assert_eq!((class(&json, 0), class(&json, 1), class(&json, 3)), ("moved", "moved", "exact"));
+    assert_eq!(json["entries"][0]["hunks"][0]["line"], 17);
+    assert_eq!(json["commits"], 1);
+    assert_eq!(json["findings"], serde_json::json!([]));
+    let cite = json["contracts"].as_array().unwrap().iter().find(|v| v["kind"] == "cite").unwrap();
+    assert_eq!((&cite["status"], &cite["moved_to"]), (&"held".into(), &"q.h:11".into()));
+}
+
+/// Item, state, whether it needs a person, and the pull request of its cause.
+fn findings(json: &Value) -> Vec<(String, String, bool, Option<u64>)> {
+    let finding = |f: &Value| {
+        let name = f["name"].as_str().or(f["entry"].as_str()).unwrap().to_owned();
+        let state = f["state"].as_str().unwrap().to_owned();
+        (name, state, f["needs_person"].as_bool().unwrap(), f["cause"]["pull"].as_u64())
+    };
+    json["findings"].as_array().unwrap().iter().map(finding).collect()
+}
+
+fn drift_causes() {
+    let bump = Bump::new();
+    let before = bump.files();
+    let (status, json) = bump.drift(4);
+    assert_eq!((status, &json["holds"]), (Some(1), &false.into()));
+    let found =
+        |name: &str, state: &str, person, pull| (name.into(), state.into(), person, Some(pull));
+    assert_eq!(
+        findings(&json),
+        [
+            found("fix", "landed", false, 13),
+            found("ours", "conflict", true, 14),
+            found("impl", "changed", true, 12),
+        ]
+    );
+    let cause = &json["findings"][1]["cause"];
+    assert_eq!(
+        (&cause["commit"], &cause["subject"]),
+        (&bump.commits[4].clone().into(), &COMMITS[3].0.into())
+    );
+    let conflict = &json["entries"][1]["hunks"][0]["conflict"];
+    assert!(conflict["found"].as_array().unwrap().contains(&"  x = x * 3;".into()), "{conflict:#}");
+    assert_eq!(bump.files(), before, "drift writes nothing");
+}
+
+fn drift_history() {
+    let bump = Bump::new();
+    let (_, json) = bump.drift(4);
+    let steps: Vec<(u64, Vec<String>)> = json["history"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| {
+            let changes = step["changes"].as_array().unwrap().iter().map(|c| {
+                let name = c["name"].as_str().or(c["entry"].as_str()).unwrap();
+                format!("{name}: {} to {}", c["from"].as_str().unwrap(), c["to"].as_str().unwrap())
+            });
+            (step["commit"]["pull"].as_u64().unwrap(), changes.collect())
+        })
+        .collect();
+    let moved = |n: &str| format!("{n}: exact to moved");
+    assert_eq!(
+        steps,
+        [
+            (11, vec![moved("fix"), moved("ours"), moved("helper-copy")]),
+            (12, vec!["impl: held to changed".into()]),
+            (13, vec!["fix: moved to landed".into()]),
+            (14, vec!["ours: moved to conflict".into()]),
+        ]
+    );
+}
+
+fn drift_text() {
+    let bump = Bump::new();
+    let run = bump.run(&["drift", "--to", "main", "--diff"]);
+    run.assert_status(1);
+    let text = run.stdout();
+    for line in [
+        "4 upstream commits, 4 of them touching what the series rests on",
+        "Needs a person:",
+        "conflict     ours, hunk 1",
+        "Rework last (#14)",
+        "changed      watch impl  q.h:11",
+        "its tokens changed: `; i ++ ) { sum += i` became `; i += 2 ) { sum +=`",
+        "+  for (int i = 0; i < n; i += 2) {",
+        "Worth a look:",
+        "landed       fix, hunk 1",
+        "q.h:8 → q.h:11",
+    ] {
+        assert!(text.contains(line), "{line}\n{}", run.shown());
+    }
+    let run = bump.run(&["drift", "--to", "main", "--format", "markdown", "--history"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("| **conflict** | ours, hunk 1"), "{}", run.shown());
+    assert!(run.stdout().contains("| Commit | Date | Subject | Changes |"), "{}", run.shown());
+}
+
+fn drift_fetched() {
+    let bump = Bump::new();
+    let alone = |arguments: &[&str]| bump.tool.run(arguments);
+    // Nobody listens where the pin says that upstream is.
+    for offline in [&[][..], &["--offline"]] {
+        let run = alone(&[&["drift", "--to", "main"], offline].concat());
+        run.assert_status(4);
+        assert!(run.stderr().contains("--from DIR"), "{}", run.shown());
+        assert!(run.stderr().contains("crate:NAME@VERSION:folder"), "{}", run.shown());
+    }
+    let clone = bump.tool.path("clone");
+    let url = format!("{}/.git", Server::start(&clone, Fault::None).url);
+    let pin = bump.read("mlx-pin.toml").replace("http://127.0.0.1:9/x", &url);
+    bump.write("mlx-pin.toml", &pin);
+    let commits = |arguments: &[&str]| {
+        let run = alone(&[arguments, &["--format", "json", "--history"]].concat());
+        let at = run.json()["target"]["commit"].as_str().map(str::to_owned);
+        (at.unwrap_or_else(|| panic!("{}", run.shown())), run.json())
+    };
+    let (at, report) = commits(&["drift", "--to", "main"]);
+    assert_eq!(at, bump.commits[4]);
+    assert_eq!(report["findings"], bump.drift(4).1["findings"]);
+    git(&clone, &["commit", "-q", "--allow-empty", "-m", "Later (#15)"]);
+    // What was fetched serves without the network; with it a branch is new.
+    assert_eq!(commits(&["drift", "--to", "main", "--offline"]).0, bump.commits[4]);
+    assert_eq!(commits(&["drift", "--to", "main"]).0, git(&clone, &["rev-parse", "HEAD"]));
+    fs::rename(clone.join(".git"), clone.join("gone")).unwrap();
+    alone(&["rebase", "--to", &bump.commits[1]]).assert_status(0);
+    let applied = alone(&["apply", "--format", "json", "--offline"]);
+    applied.assert_status(0);
+    assert_eq!(applied.json()["source"]["kind"], "object-cache", "{}", applied.shown());
+}
+
+fn drift_unknown() {
+    let bump = Bump::new();
+    bump.run(&["drift", "--to", "v9"]).assert_status(2);
+    let run = bump.tool.run(["drift", "--to", "v9"]);
+    run.assert_status(4);
+}
+
+fn drift_older() {
+    let bump = at_the_end();
+    let (status, json) = bump.drift(1);
+    assert_eq!(status, Some(1), "{json:#}");
+    assert_eq!((&json["commits"], &json["undone"]), (&3.into(), &3.into()));
+    assert_eq!(findings(&json), [("impl".into(), "changed".into(), true, Some(12))]);
+    assert_eq!(json["findings"][0]["cause"]["undone"], true);
+    let run = bump.run(&["drift", "--to", &bump.commits[1]]);
+    assert!(run.stdout().contains("3 upstream commits, all of which the target does not have"));
+    assert!(run.stdout().contains("without ") && run.stdout().contains("Split the sum (#12)"));
+}
+
+fn drift_branch() {
+    let bump = at_the_end();
+    bump.branch("side", 1, "Say something else (#20)", |clone| {
+        fs::write(clone.join("other.txt"), "zero\none\ntwo\n").unwrap();
+    });
+    let run = bump.run(&["drift", "--to", "side", "--format", "json", "--history"]);
+    let json = run.json();
+    assert_eq!((&json["commits"], &json["undone"]), (&4.into(), &3.into()));
+    assert_eq!(findings(&json), [("impl".into(), "changed".into(), true, Some(12))]);
+}

@@ -1,0 +1,362 @@
+//! `overlay rebase`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::{ACCEPT, Bump, FIX, OTHER, Q, SERIES, class, stop, stopped};
+
+/// Adds the tests.
+pub fn add(test: &mut impl FnMut(&str, fn())) {
+    test("rebase/moves-the-pin-and-keeps-the-old-one", rebase_clean);
+    test("rebase/dry-run-writes-nothing", rebase_dry_run);
+    test("rebase/a-contract-stops-it-until-accepted", rebase_contract);
+    test("rebase/a-conflict-is-finished-by-hand", rebase_conflict);
+    test("rebase/an-entry-can-be-left-out", rebase_skip);
+    test("rebase/given-up-all-is-as-it-was", rebase_abort);
+    test("rebase/a-half-written-pin-is-taken-back-or-finished", rebase_half_written);
+    test("rebase/killed-at-any-time-it-is-whole", rebase_killed);
+    test("rebase/a-series-edited-on-the-way-is-refused", rebase_edited);
+    test("rebase/a-taken-name-is-mended-in-the-rule", rebase_rule);
+    test("rebase/a-renamed-file-is-followed", rebase_renamed);
+    test("rebase/a-moved-pin-can-still-be-given-up", rebase_abort_moved);
+    test("rebase/a-folder-that-is-there-stays", rebase_taken_folder);
+    test("rebase/killed-while-going-on-it-is-whole", rebase_killed_later);
+}
+
+fn rebase_clean() {
+    let bump = Bump::new();
+    let before = bump.files();
+    let run = bump.run(&["rebase", "--to", &bump.commits[1]]);
+    run.assert_status(0);
+    assert!(run.stdout().contains("q.h:8 is q.h:11 now"), "{}", run.shown());
+    let (old, new) = (bump.folder(0), bump.folder(1));
+    let after = bump.files();
+    for (name, bytes) in before.iter().filter(|(n, _)| n.starts_with(&old)) {
+        assert_eq!(after.get(name), Some(bytes), "{name} of the old pin");
+    }
+    let series = bump.read(&format!("{new}/series.toml"));
+    assert_eq!(series, SERIES.replace("q.h:8", "q.h:11"), "the rest of the series is as it was");
+    assert_eq!(bump.read(&format!("{new}/other.patch")), OTHER, "what did not move is the same");
+    assert_eq!(
+        bump.read(&format!("{new}/fix.patch")),
+        FIX.replace("@@ -14,7 +14,7 @@", "@@ -17,7 +17,7 @@"),
+        "what moved has a new place and is the same else"
+    );
+    let pin = bump.read("mlx-pin.toml");
+    assert!(pin.starts_with("# The pin.\n") && pin.contains("version = \"1.2.3\""), "{pin}");
+    let (status, json) = bump.drift(1);
+    assert_eq!(status, Some(0), "{json:#}");
+    for entry in [0, 1, 3] {
+        assert_eq!(class(&json, entry), "exact");
+    }
+    let old_pin = &bump.commits[0][..8];
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    bump.run(&["apply", "--pin", old_pin, "--out", "out-old"]).assert_status(0);
+    assert!(bump.read("out-new/q.h").contains("int helper_copy(int a) {\n  int c = a + 1;"));
+    assert!(bump.read("out-old/q.h").contains("x = x - 1;"));
+    // And on from there.
+    bump.run(&["drift", "--to", "main"]).assert_status(1);
+}
+
+fn rebase_dry_run() {
+    let bump = Bump::new();
+    let before = bump.files();
+    bump.run(&["rebase", "--dry-run", "--to", &bump.commits[1]]).assert_status(0);
+    let run = bump.run(&["rebase", "--dry-run", "--to", "main"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("landed     fix  with "), "{}", run.shown());
+    assert!(run.stdout().contains("Mend fixed (#13)"), "{}", run.shown());
+    assert_eq!(bump.files(), before);
+}
+
+fn rebase_contract() {
+    let bump = Bump::new();
+    let before = bump.files();
+    let run = bump.run(&["rebase", "--to", &bump.commits[2]]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("--accept 'watch impl="), "{}", run.shown());
+    let mut now = bump.files();
+    now.retain(|name, _| !name.starts_with(".overlay-rebase"));
+    assert_eq!(now, before, "lines merge, the contract stops it");
+    bump.run(&["rebase", "--continue"]).assert_status(1);
+    bump.run(&["rebase", "--continue", "--accept", ACCEPT]).assert_status(0);
+    let (status, _) = bump.drift(2);
+    assert_eq!(status, Some(0), "what was accepted is what the new pin watches");
+    assert!(!bump.tool.path(".overlay-rebase").exists());
+}
+
+const WORK: &str = ".overlay-rebase/work/q.h";
+
+fn rebase_conflict() {
+    let bump = stopped();
+    let work = bump.read(WORK);
+    let short = |i: usize| bump.commits[i][..8].to_owned();
+    let marked = format!(
+        "  x = x + 1;\n<<<<<<< upstream {}\n  x = x * 3;\n||||||| pin {}\n  x = x * 2;\n=======\n  \
+         x = x * 2; // ours\n  x = x - 1;\n>>>>>>> ours\n  return x;\n",
+        short(4),
+        short(0)
+    );
+    assert!(work.contains(&marked), "{work}");
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(2);
+    assert!(run.stderr().contains("a conflict marker is left"), "{}", run.shown());
+    let run = bump.run(&["rebase"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("It stopped at `ours`."), "{}", run.shown());
+    bump.run(&["rebase", "--to", "main"]).assert_status(2);
+    let run = bump.run(&["status"]);
+    assert!(run.stderr().contains("is under way and stopped at `ours`"), "{}", run.shown());
+    let resolved = "  x = x + 1;\n  x = x * 3; // ours\n  x = x - 1;\n  return x;\n";
+    bump.write(WORK, &work.replace(&marked, resolved));
+    // The resolution takes a line away that no note declares.
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("removed line(s) that no note declares"), "{}", run.shown());
+    let note = "note ours: q.h=upstream's factor, with our comment";
+    bump.run(&["rebase", "--continue", "--accept", note]).assert_status(0);
+    let new = bump.folder(4);
+    let patch = bump.read(&format!("{new}/ours.patch"));
+    assert!(patch.starts_with("Subject: triple\n"), "{patch}");
+    assert!(patch.contains("-  x = x * 3;\n+  x = x * 3; // ours\n+  x = x - 1;\n"), "{patch}");
+    assert!(!bump.tool.path(format!("{new}/fix.patch")).exists(), "what landed is dropped");
+    let series = bump.read(&format!("{new}/series.toml"));
+    assert!(!series.contains("\"fix\"") && series.contains("# This one stays."), "{series}");
+    assert!(series.contains("removes = [\"x = x * 3;\"]"), "{series}");
+    assert_eq!(bump.drift(4).0, Some(0));
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    assert!(bump.read("out-new/q.h").contains(resolved));
+}
+
+fn rebase_skip() {
+    let bump = stopped();
+    bump.run(&["rebase", "--skip", "other"]).assert_status(2);
+    bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
+    let series = bump.read(&format!("{}/series.toml", bump.folder(4)));
+    assert!(!series.contains("\"ours\"") && series.contains("\"other\""), "{series}");
+    assert_eq!(bump.drift(4).0, Some(0));
+}
+
+fn rebase_abort() {
+    let bump = Bump::new();
+    let before = bump.files();
+    let bump = stop(bump);
+    bump.run(&["rebase", "--abort"]).assert_status(0);
+    assert_eq!(bump.files(), before, "nothing is left of it");
+    bump.run(&["rebase", "--abort"]).assert_status(2);
+    bump.run(&["drift", "--to", &bump.commits[1]]).assert_status(0);
+}
+
+/// What a kill between the folder and the pin leaves.
+fn half_written() -> (Bump, BTreeMap<String, Vec<u8>>) {
+    let bump = stopped();
+    let mut before = bump.files();
+    before.retain(|name, _| !name.starts_with(".overlay-rebase"));
+    let state = bump.read(".overlay-rebase/state.json");
+    bump.write(
+        ".overlay-rebase/state.json",
+        &state.replace("\"publishing\": false", "\"publishing\": true"),
+    );
+    bump.write(&format!("{}/half.patch", bump.folder(4)), "x");
+    bump.write(&format!("{}.toml", bump.folder(0)), &bump.read("mlx-pin.toml"));
+    (bump, before)
+}
+
+fn rebase_half_written() {
+    let (bump, before) = half_written();
+    bump.run(&["rebase", "--abort"]).assert_status(0);
+    assert_eq!(bump.files(), before);
+    let (bump, _) = half_written();
+    bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
+    assert!(!bump.tool.path(format!("{}/half.patch", bump.folder(4))).exists());
+    assert_eq!(bump.drift(4).0, Some(0));
+}
+
+fn rebase_killed() {
+    for wait in [1, 5, 10, 20, 40, 60, 80, 120, 160, 240] {
+        let bump = Bump::new();
+        let before = bump.files();
+        kill_after(&bump, &["rebase", "--to", &bump.commits[1]], 1000 * wait);
+        if bump.tool.path(".overlay-rebase/state.json").exists() {
+            let end = if wait % 20 == 0 { "--continue" } else { "--abort" };
+            bump.run(&["rebase", end]).assert_status(0);
+        }
+        let moved = bump.read("mlx-pin.toml").contains(&bump.commits[1]);
+        let mut after = bump.files();
+        after.retain(|name, _| !name.starts_with(".overlay-rebase"));
+        if moved {
+            assert_eq!(bump.drift(1).0, Some(0), "killed after {wait} ms");
+        } else {
+            assert_eq!(after, before, "killed after {wait} ms");
+            bump.run(&["rebase", "--to", &bump.commits[1]]).assert_status(0);
+        }
+    }
+}
+
+fn rebase_edited() {
+    let bump = stopped();
+    let series = format!("{}/series.toml", bump.folder(0));
+    bump.write(&series, &SERIES.replace("we need it", "we do not"));
+    let run = bump.run(&["rebase", "--skip", "ours"]);
+    run.assert_status(3);
+    assert!(run.stderr().contains("the series was changed since"), "{}", run.shown());
+    bump.write(&series, SERIES);
+    bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
+}
+
+const RULE: &str = ".overlay-rebase/work/helper-copy.rule.toml";
+
+fn rebase_rule() {
+    let bump = Bump::new();
+    bump.branch("side", 0, "Take the name (#21)", |clone| {
+        let text = format!("{Q}\nint helper_copy() {{\n  return 0;\n}}\n");
+        fs::write(clone.join("q.h"), text).unwrap();
+    });
+    let run = bump.run(&["rebase", "--to", "side"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("already defines `helper_copy`"), "{}", run.shown());
+    bump.run(&["rebase", "--continue"]).assert_status(2);
+    let rule = bump.read(RULE);
+    assert!(rule.starts_with("# `q.h` line 27 already defines `helper_copy`\n"), "{rule}");
+    bump.write(RULE, "name = 3\n");
+    bump.run(&["rebase", "--continue"]).assert_status(3);
+    bump.write(RULE, &rule.replace("\"helper\"", "\"nothing\""));
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    assert!(bump.read(RULE).contains("nothing"), "a rule that does not fit is asked for again");
+    bump.write(RULE, &rule.replace("\"helper_copy\"", "\"helper_twin\""));
+    bump.run(&["rebase", "--continue"]).assert_status(0);
+    let pin = bump.read("mlx-pin.toml");
+    let pin = pin.lines().find_map(|l| l.strip_prefix("commit = \"")).unwrap();
+    let series = bump.read(&format!("patches/{}/series.toml", &pin[..8]));
+    assert!(series.contains("name = \"helper_twin\""), "{series}");
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    assert!(bump.read("out-new/q.h").contains("int helper_twin(int a) {\n  int c = a + 1;"));
+}
+
+fn rebase_renamed() {
+    let bump = Bump::new();
+    bump.branch("side", 0, "Rename it (#22)", |clone| {
+        fs::rename(clone.join("q.h"), clone.join("r.h")).unwrap();
+    });
+    let run = bump.run(&["drift", "--to", "side"]);
+    run.assert_status(0);
+    assert!(run.stdout().contains("file-moved   helper-copy (derived)"), "{}", run.shown());
+    bump.run(&["rebase", "--to", "side"]).assert_status(0);
+    let run = bump.run(&["drift", "--to", "side"]);
+    run.assert_status(0);
+    assert!(!run.stdout().contains("moved"), "{}", run.shown());
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    let text = bump.read("out-new/r.h");
+    assert!(text.contains("int helper_copy(int a) {") && text.contains("// ours"), "{text}");
+}
+
+fn rebase_abort_moved() {
+    let bump = Bump::new();
+    let before = bump.files();
+    bump.run(&["rebase", "--to", &bump.commits[1]]).assert_status(0);
+    // As a kill right after the pin moved leaves it.
+    let (from, to) = (&bump.commits[0], &bump.commits[1]);
+    let upstream = bump.tool.path("clone").display().to_string();
+    let state = serde_json::json!({
+        "schema": 1, "from": from, "to": to, "name": "x", "upstream": upstream, "series": "",
+        "decisions": { "entries": {}, "accepted": {} }, "stopped": null, "publishing": true,
+    });
+    bump.write(".overlay-rebase/state.json", &state.to_string());
+    bump.run(&["rebase", "--abort"]).assert_status(0);
+    assert_eq!(bump.files(), before);
+}
+
+fn rebase_taken_folder() {
+    let bump = Bump::new();
+    let mine = format!("{}/mine.txt", bump.folder(1));
+    bump.write(&mine, "mine");
+    let before = bump.files();
+    let run = bump.run(&["rebase", "--to", &bump.commits[1]]);
+    run.assert_status(3);
+    assert!(run.stderr().contains("it is there already"), "{}", run.shown());
+    assert_eq!(bump.files(), before);
+    // Put there while the rebase was under way.
+    let bump = stopped();
+    let mine = format!("{}/mine.txt", bump.folder(4));
+    bump.write(&mine, "mine");
+    bump.run(&["rebase", "--skip", "ours"]).assert_status(3);
+    bump.run(&["rebase", "--continue"]).assert_status(3);
+    bump.run(&["rebase", "--abort"]).assert_status(0);
+    assert_eq!(bump.read(&mine), "mine");
+}
+
+/// Starts the tool and kills it after so many microseconds.
+fn kill_after(bump: &Bump, arguments: &[&str], wait: u64) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_overlay"))
+        .args(arguments)
+        .current_dir(bump.tool.path(""))
+        .env("MLX_OVERLAY_UPSTREAM", bump.tool.path("clone"))
+        .env("MLX_OVERLAY_CACHE", bump.tool.path(".cache"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_micros(wait));
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+/// Kills each step of a rebase that stopped, at many moments, and goes on.
+fn rebase_killed_later() {
+    let run_time = {
+        let bump = stopped();
+        let begun = std::time::Instant::now();
+        bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
+        u64::try_from(begun.elapsed().as_micros()).unwrap()
+    };
+    let mut interrupted = 0;
+    for kill in 0..12 {
+        let wait = run_time * kill / 11;
+        for step in ["--skip", "--continue", "--abort"] {
+            let bump = Bump::new();
+            let before = bump.files();
+            let bump = stop(bump);
+            if step == "--continue" {
+                let text = bump.read(WORK);
+                let (head, rest) = text.split_once("<<<<<<<").unwrap();
+                let (_, tail) = rest.split_once(">>>>>>> ours\n").unwrap();
+                bump.write(WORK, &format!("{head}  x = x * 3;\n  x = x - 1;\n{tail}"));
+            }
+            let arguments: &[&str] =
+                if step == "--skip" { &["rebase", step, "ours"] } else { &["rebase", step] };
+            kill_after(&bump, arguments, wait);
+            let told = format!("{step}, killed after {wait} µs");
+            if bump.tool.path(".overlay-rebase/state.json").exists() {
+                interrupted += 1;
+                let standing = bump.run(&["rebase"]);
+                standing.assert_status(1);
+                // A decision that was on the disk is not asked for again.
+                let again = match step {
+                    "--skip" if standing.stdout().contains("left out ours") => {
+                        &["rebase", "--continue"]
+                    }
+                    _ => arguments,
+                };
+                bump.run(again).assert_status(0);
+            }
+            assert!(!bump.tool.path(".overlay-rebase/state.json").exists(), "{told}");
+            let moved = bump.read("mlx-pin.toml").contains(&bump.commits[4]);
+            assert_eq!(moved, step != "--abort", "{told}");
+            let after = bump.files();
+            for (name, bytes) in before.iter().filter(|(n, _)| n.starts_with(&bump.folder(0))) {
+                assert_eq!(after.get(name), Some(bytes), "{name}: {told}");
+            }
+            if moved {
+                assert_eq!(bump.drift(4).0, Some(0), "{told}");
+            } else {
+                let mut after = after;
+                after.retain(|name, _| !name.starts_with(".overlay-rebase"));
+                assert_eq!(after, before, "{told}");
+            }
+        }
+    }
+    assert!(interrupted > 6, "{interrupted} of 36 kills came in time");
+}
