@@ -6,6 +6,7 @@
 
 mod alone;
 mod mapped;
+mod within;
 
 use std::ops::Range;
 
@@ -14,6 +15,7 @@ use crate::report::{Conflict, HunkClass, Nearby};
 
 pub use alone::place_alone;
 pub use mapped::{map_places, place_mapped};
+pub use within::Functions;
 
 /// A run of lines of a text (0-based) and what takes their place.
 #[derive(Clone, Debug, PartialEq, Eq)]

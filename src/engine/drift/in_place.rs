@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::apply::{edited, one_site_each};
 use crate::lay::LayError;
-use crate::locate::{Place, Text, map_places, place_alone};
+use crate::locate::{Functions, Place, Text, map_places, place_alone};
 use crate::merge::{LineMap, Number, Numbers, lines};
 use crate::patch::{self, Body, FilePatch, Hunk, Operation};
 use crate::report::HunkClass;
@@ -35,6 +35,7 @@ struct Stage {
     /// The numbers of its lines.
     lines: Vec<Number>,
     in_base: Vec<Place>,
+    functions: Functions,
 }
 
 impl Bases {
@@ -72,10 +73,12 @@ impl Bases {
                     end - line.len()..end
                 };
                 let cuts = base.iter().map(cut).collect();
+                let functions = Functions::of(&base);
                 let put = |line: &Vec<u8>| numbers.of(line);
                 let after = changed(&numbered, &in_base, &in_base, put);
                 let lines = std::mem::replace(&mut numbered, after);
-                stages.push(Stage { entry: entry.name.clone(), hunks, text, cuts, lines, in_base });
+                let entry = entry.name.clone();
+                stages.push(Stage { entry, hunks, text, cuts, lines, in_base, functions });
                 text = next;
             }
         }
@@ -122,7 +125,7 @@ impl Bases {
         let mut numbers = HashMap::new();
         let mut text = lines(&file.bytes);
         let mut numbered = self.numbered(&file.bytes, &text);
-        for Stage { entry, hunks, text: base, cuts, lines, in_base } in &self.stages {
+        for Stage { entry, hunks, text: base, cuts, lines, in_base, functions } in &self.stages {
             let item = Item::File { entry: entry.clone(), path: self.path.clone() };
             states.push((item, State::Class(HunkClass::Exact)));
             let places = if *lines == numbered {
@@ -130,7 +133,7 @@ impl Bases {
             } else {
                 let base: Vec<&[u8]> = cuts.iter().map(|cut| &base[cut.clone()]).collect();
                 let map = LineMap::of_numbers(lines, &numbered);
-                one_site_each(map_places(hunks, in_base, &base, &text, &map))
+                one_site_each(map_places(hunks, in_base, (&base, functions), &text, &map))
             };
             let number = numbers.entry(entry).or_insert(0);
             for place in &places {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::within::{Both, Functions, class_name, heading_name};
 use super::{
     Edit, Place, Placed, Text, Unplaced, anywhere, conflict, context, line_endings, list,
     place_alone, shown, without_line_end,
@@ -18,24 +19,48 @@ pub fn place_mapped(hunks: &[Hunk], base: &[&[u8]], text: &[&[u8]]) -> Vec<Place
     if base == text {
         return in_base;
     }
-    map_places(hunks, &in_base, base, text, &LineMap::new(base, text))
+    let (map, functions) = (LineMap::new(base, text), Functions::of(base));
+    let both = Both::new(&functions, text, &map);
+    let mut places = map_all(hunks, &in_base, base, &both);
+    for (place, was) in places.iter_mut().zip(&in_base) {
+        let Ok(was) = was else { continue };
+        match place {
+            Ok(placed) if placed.class != HunkClass::Landed => {
+                placed.nearby = in_function(was, placed, base, &both).or(placed.nearby.take());
+            }
+            Ok(_) => {}
+            Err(unplaced) => {
+                let gone = was.edits.iter().find_map(|e| both.gone_from(&e.range));
+                if let Some(gone) = gone.filter(|gone| !unplaced.why.starts_with(gone)) {
+                    unplaced.why = gone;
+                }
+            }
+        }
+    }
+    places
 }
 
-/// As [`place_mapped`], where the places in the base are known already, and
-/// where its lines went.
+/// As [`place_mapped`], where the places in the base are known already, its
+/// functions, and where its lines went. What changed in a hunk's function
+/// further out than its context is not looked for, nor is it told of one that
+/// has no place whether its function is gone: neither decides its class.
 #[must_use]
 pub fn map_places(
     hunks: &[Hunk],
     in_base: &[Place],
-    base: &[&[u8]],
+    (base, functions): (&[&[u8]], &Functions),
     text: &[&[u8]],
     map: &LineMap,
 ) -> Vec<Place> {
+    map_all(hunks, in_base, base, &Both::new(functions, text, map))
+}
+
+fn map_all(hunks: &[Hunk], in_base: &[Place], base: &[&[u8]], both: &Both<'_>) -> Vec<Place> {
     hunks
         .iter()
         .zip(in_base)
         .map(|(hunk, place)| match place {
-            Ok(placed) => map_hunk(hunk, placed, base, text, map),
+            Ok(placed) => map_hunk(hunk, placed, base, both),
             Err(Unplaced { class, why, .. }) => {
                 let why = format!("in the text it was made for, {why}");
                 Err(Unplaced { class: *class, why, found: None })
@@ -44,11 +69,14 @@ pub fn map_places(
         .collect()
 }
 
-fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], text: &[&[u8]], map: &LineMap) -> Place {
+fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], both: &Both<'_>) -> Place {
+    let (text, map) = (both.text, both.map);
     if placed.edits.is_empty() {
         return Err(conflict(None, "it changes nothing"));
     }
-    if let Some(landed) = landed_whole(hunk, placed, text, map) {
+    if let Some((span, landed)) = landed_whole(hunk, placed, text, map) {
+        let gap = |at: usize| at..at;
+        own_function(&gap(span.start), &gap(landed.start), &landed, base, both)?;
         return Ok(Placed {
             class: HunkClass::Landed,
             site: landed,
@@ -100,23 +128,27 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], text: &[&[u8]], map: &
     } else {
         first.range.start.saturating_sub(before)..(last.range.end + after).min(text.len())
     };
-    let then = heading(base, placed.edits[0].range.start);
-    let now = heading(text, first.range.start);
-    let lead = placed.edits[0].range.start - placed.site.start;
-    if whole && copies(hunk, lead, now, text) > copies(hunk, lead, then, base) {
+    let own = &placed.edits[0].range;
+    let (then, now) = (heading(base, own.start), heading(text, first.range.start));
+    if whole && has_new_copy(hunk, placed, (then, now), base, both) {
         let why = "upstream put in a second copy of its lines, and nothing says which are the old";
         let mut unplaced = conflict(Some(&site), why);
         unplaced.class = HunkClass::Ambiguous;
         return Err(unplaced);
     }
+    for (edit, now) in placed.edits.iter().zip(&kept) {
+        own_function(&edit.range, &now.range, &site, base, both)?;
+    }
     let nearby = match surroundings(whole, then, now, map) {
         Surroundings::Same => None,
-        Surroundings::Changed => {
-            Some(nearby(placed.site.clone(), site.clone(), then, now, base, text))
-        }
-        Surroundings::Other => {
-            let why = "its lines stand here, but in another function than the one it was made for";
+        // That it stands in its function is proven above.
+        Surroundings::Other if !both.is_inside(own) => {
+            let why =
+                "its lines stand here, but under another heading than the one it was made for";
             return Err(conflict(Some(&site), why));
+        }
+        Surroundings::Changed | Surroundings::Other => {
+            Some(nearby(placed.site.clone(), site.clone(), then, now, base, text))
         }
     };
     let class = match placed.class {
@@ -127,28 +159,86 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], text: &[&[u8]], map: &
     Ok(Placed { class, site, edits: kept, inferred: placed.inferred, rivals: Vec::new(), nearby })
 }
 
-/// How often a hunk's lines stand in a text under a heading that reads like the
-/// one at `heading_at`; `lead` lines stand before its first change.
-fn copies(hunk: &Hunk, lead: usize, heading_at: Option<usize>, text: &[&[u8]]) -> usize {
+/// Turns down lines that were at `was`, and at `is` stand in a function or a
+/// class of another name; `site` is where a report points.
+fn own_function(
+    was: &Range<usize>,
+    is: &Range<usize>,
+    site: &Range<usize>,
+    base: &[&[u8]],
+    both: &Both<'_>,
+) -> Result<(), Unplaced> {
+    let text = both.text;
+    let there = |why: String| Err(conflict(Some(site), &why));
+    if both.reads()
+        && let Err(why) = both.same_function(was, is)
+    {
+        return there(why);
+    }
+    if both.is_inside(was) {
+        return Ok(());
+    }
+    let (Some(then), Some(now)) = (heading(base, was.start), heading(text, is.start)) else {
+        return Ok(());
+    };
+    let mut names = (class_name(base, then, was.start), class_name(text, now, is.start));
+    if !both.reads() && names == (None, None) {
+        names = (heading_name(base, then, was.start), heading_name(text, now, is.start));
+    }
+    match names {
+        (Some(then), Some(now)) if then != now => {
+            let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+            there(format!(
+                "its lines stand here, but under `{}`, and it was made for `{}`",
+                shown(&now),
+                shown(&then)
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether upstream put in a second copy of a hunk's lines under the same
+/// heading, in a function of the same name.
+fn has_new_copy(
+    hunk: &Hunk,
+    placed: &Placed,
+    (then, now): (Option<usize>, Option<usize>),
+    base: &[&[u8]],
+    both: &Both<'_>,
+) -> bool {
+    let own = &placed.edits[0].range;
+    let lead = own.start - placed.site.start;
+    let copies = |heading_at, text| copies(hunk, lead, heading_at, text);
+    let (was, is) = (copies(then, base), copies(now, both.text));
+    // The heading may be as common as `template <typename T>`.
+    is.len() > was.len() && both.in_namesakes(own, &was, &is).is_none_or(|(was, is)| is > was)
+}
+
+/// The places at which a hunk's lines stand in a text under a heading that reads
+/// like the one at `heading_at`, each given by its first change, which `lead`
+/// lines go before.
+fn copies(hunk: &Hunk, lead: usize, heading_at: Option<usize>, text: &[&[u8]]) -> Vec<usize> {
     let wanted: Vec<&[u8]> = hunk.preimage().collect();
     let reads = |at: Option<usize>| at.map(|line| text[line]);
-    let alike = |at: &usize| reads(heading(text, at + lead)) == reads(heading_at);
-    anywhere(&wanted, text).iter().filter(|at| alike(at)).count()
+    let alike = |at: &usize| reads(heading(text, *at)) == reads(heading_at);
+    anywhere(&wanted, text).iter().map(|at| at + lead).filter(alike).collect()
 }
 
 /// Where the whole of a hunk's change stands already, from its first changed
-/// line to its last, the context between them included.
+/// line to its last, the context between them included: the span in the base,
+/// and where it is.
 fn landed_whole(
     hunk: &Hunk,
     placed: &Placed,
     text: &[&[u8]],
     map: &LineMap,
-) -> Option<Range<usize>> {
+) -> Option<(Range<usize>, Range<usize>)> {
     let (before, after) = context(hunk);
     let span = placed.site.start + before..placed.site.end - after;
     let done: Vec<&[u8]> = hunk.postimage().collect();
-    match map.fate(span, &done[before..done.len() - after], text) {
-        Fate::Landed(range) => Some(range),
+    match map.fate(span.clone(), &done[before..done.len() - after], text) {
+        Fate::Landed(range) => Some((span, range)),
         _ => None,
     }
 }
@@ -159,9 +249,8 @@ enum Surroundings {
     Other,
 }
 
-/// Whether a mapped hunk still stands in its function. The lines next to a
-/// change are often as common as `}`; what tells one `}` from another is the
-/// rest of the context and the line that heads the function.
+/// Whether what is around a mapped hunk is as it was: the rest of its context,
+/// and the line that heads it.
 fn surroundings(
     whole: bool,
     then: Option<usize>,
@@ -191,6 +280,42 @@ fn heading(text: &[&[u8]], line: usize) -> Option<usize> {
     })
 }
 
+/// What changed in the function of a hunk, its own surroundings included;
+/// nothing where nothing did, or the hunk is in none.
+fn in_function(was: &Placed, placed: &Placed, base: &[&[u8]], both: &Both<'_>) -> Option<Nearby> {
+    let functions = was.edits.iter().zip(&placed.edits);
+    let functions = functions.filter_map(|(was, is)| both.function(&was.range, &is.range));
+    let join = |a: Range<usize>, b: Range<usize>| a.start.min(b.start)..a.end.max(b.end);
+    let (then, now) = functions.reduce(|(a, b), (c, d)| (join(a, c), join(b, d)))?;
+    let (then, now) = (join(then, was.site.clone()), join(now, placed.site.clone()));
+    let (old, new) = (&base[then.clone()], &both.text[now.clone()]);
+    let ops = similar::capture_diff_slices(similar::Algorithm::Myers, old, new);
+    let mut found: Option<Nearby> = None;
+    for group in similar::group_diff_ops(ops, 3) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        let (a, b) = (first.old_range().start, first.new_range().start);
+        let lengths = (last.old_range().end - a, last.new_range().end - b);
+        let (a, b) = (then.start + a + 1, now.start + b + 1);
+        let nearby = found.get_or_insert(Nearby { line: b, diff: Vec::new() });
+        nearby.diff.push(format!("@@ -{a},{} +{b},{} @@", lengths.0, lengths.1));
+        for op in group {
+            diff_lines(&op, old, new, &mut nearby.diff);
+        }
+    }
+    found
+}
+
+/// The lines of a part of a diff, each with its sign.
+fn diff_lines(op: &similar::DiffOp, old: &[&[u8]], new: &[&[u8]], out: &mut Vec<String>) {
+    let mut show = |sign: char, line: &[u8]| out.push(format!("{sign}{}", shown(line)));
+    if op.tag() == similar::DiffTag::Equal {
+        old[op.old_range()].iter().for_each(|l| show(' ', l));
+    } else {
+        old[op.old_range()].iter().for_each(|l| show('-', l));
+        new[op.new_range()].iter().for_each(|l| show('+', l));
+    }
+}
+
 fn nearby(
     was: Range<usize>,
     is: Range<usize>,
@@ -209,13 +334,7 @@ fn nearby(
     }
     let (old, new) = (&base[was], &text[is.clone()]);
     for op in similar::capture_diff_slices(similar::Algorithm::Myers, old, new) {
-        let (tag, old_range, new_range) = op.as_tag_tuple();
-        if tag == similar::DiffTag::Equal {
-            old[old_range].iter().for_each(|l| show(' ', l));
-        } else {
-            old[old_range].iter().for_each(|l| show('-', l));
-            new[new_range].iter().for_each(|l| show('+', l));
-        }
+        diff_lines(&op, old, new, &mut diff);
     }
     Nearby { line: is.start + 1, diff }
 }

@@ -106,7 +106,7 @@ fn a_changed_signature_is_changed_nearby() {
     let places = mapped(body, base, text);
     assert_eq!(classes(&places), ["moved"]);
     let nearby = places[0].as_ref().expect("placed").nearby.as_ref().expect("changed nearby");
-    assert_eq!(nearby.diff[..2], ["-int f() {", "+int f(int x) {"]);
+    assert_eq!(nearby.diff[..3], ["@@ -1,4 +1,4 @@", "-int f() {", "+int f(int x) {"]);
 }
 
 #[test]
@@ -173,4 +173,124 @@ fn a_second_copy_that_upstream_put_in_leaves_the_place_open() {
     assert_eq!(classes(&mapped(insert, old, &renamed)), ["moved"]);
     let both = format!("{old}{old}");
     assert_eq!(classes(&mapped(insert, &both, &format!("{both}int h();\n"))), ["exact"]);
+}
+
+fn why(places: &[Place]) -> &str {
+    match &places[0] {
+        Err(unplaced) => &unplaced.why,
+        Ok(placed) => panic!("{placed:?}"),
+    }
+}
+
+const KERNEL: &str = "\
+template <typename T>
+[[kernel]] void first(device T* x) {
+  one();
+  two();
+  three();
+  four();
+}
+";
+const IN_KERNEL: &str = "@@ -3,4 +3,5 @@ template <typename T>\n   one();\n   two();\n+  new();\n   three();\n   four();\n";
+
+#[test]
+fn a_function_of_another_name_is_another_function() {
+    let renamed = KERNEL.replace("first", "second");
+    let gone = "its function `first` is gone: upstream took it away or gave it another name";
+    let places = mapped(IN_KERNEL, KERNEL, &renamed);
+    assert_eq!(classes(&places), ["conflict"]);
+    assert_eq!(why(&places), format!("{gone}; its lines stand in `second`"));
+    // Under the heading that both have it would even be `exact`.
+    let both = format!("{}\n{KERNEL}", KERNEL.replace("first", "other").replace("one()", "0"));
+    let body = IN_KERNEL.replace("-3,4 +3,5", "-11,4 +11,5");
+    let taken = both.replace("first", "second");
+    assert_eq!(classes(&mapped(&body, &both, &taken)), ["conflict"]);
+    // The same where the change stands there already.
+    let landed = renamed.replace("  two();\n", "  two();\n  new();\n");
+    assert_eq!(classes(&mapped(IN_KERNEL, KERNEL, &landed)), ["conflict"]);
+    let landed = KERNEL.replace("  two();\n", "  two();\n  new();\n");
+    assert_eq!(classes(&mapped(IN_KERNEL, KERNEL, &landed)), ["landed"]);
+    // Split: the head stays, the lines go to a new function.
+    let split = KERNEL.replace("  one();\n", "}\nvoid rest() {\n  one();\n");
+    let places = mapped(IN_KERNEL, KERNEL, &split);
+    assert!(why(&places).contains("in `rest`, and it was made for `first`"), "{places:?}");
+    // Its lines changed, and its function is gone besides.
+    let both = renamed.replace("two", "deux");
+    assert_eq!(why(&mapped(IN_KERNEL, KERNEL, &both)), gone);
+}
+
+#[test]
+fn a_method_of_another_class_is_another_function() {
+    let base =
+        "struct A {\n  int f() {\n    one();\n    two();\n    three();\n    four();\n  }\n};\n";
+    let body = "@@ -3,4 +3,5 @@ struct A {\n     one();\n     two();\n+    new();\n     three();\n     four();\n";
+    assert_eq!(classes(&mapped(body, base, &format!("\n{base}"))), ["moved"]);
+    assert_eq!(classes(&mapped(body, base, &base.replace("A", "B"))), ["conflict"]);
+    let base = base.replace("int f() {", "int a;").replace("();", ";").replace("  }\n", "");
+    let body = body.replace("();", ";");
+    assert_eq!(classes(&mapped(&body, &base, &base.replace("A", "B"))), ["conflict"], "a member");
+}
+
+#[test]
+fn overloads_are_told_apart_by_their_heads() {
+    let two = format!("{}{}", KERNEL.replace("T* x", "T* x, int n"), KERNEL.replace("one", "uno"));
+    assert_eq!(classes(&mapped(IN_KERNEL, &two, &two.replace("int n", "long n"))), ["exact"]);
+    let swapped = format!("{}{}", KERNEL, KERNEL.replace("one", "uno"));
+    assert_eq!(classes(&mapped(IN_KERNEL, &two, &swapped)), ["conflict"]);
+}
+
+#[test]
+fn a_macro_counts_as_a_function() {
+    let base = "#define make(T) \\\n  one(T) \\\n  two(T) \\\n  three(T) \\\n  four(T)\n";
+    let body =
+        "@@ -2,4 +2,5 @@\n   one(T) \\\n   two(T) \\\n+  new(T) \\\n   three(T) \\\n   four(T)\n";
+    assert_eq!(classes(&mapped(body, base, &format!("\n{base}"))), ["moved"]);
+    let renamed = base.replace("make", "make_all");
+    assert!(why(&mapped(body, base, &renamed)).contains("`#define make` is gone"));
+}
+
+#[test]
+fn where_no_function_can_be_read_the_heading_names_it() {
+    let base = "def first(x):\n    one\n    two\n    three\n    four\n";
+    let body =
+        "@@ -2,4 +2,5 @@ def first(x):\n     one\n     two\n+    new\n     three\n     four\n";
+    assert_eq!(classes(&mapped(body, base, &base.replace("(x)", "(x, y)"))), ["moved"]);
+    let places = mapped(body, base, &base.replace("first", "second"));
+    assert!(why(&places).contains("under `second`, and it was made for `first`"), "{places:?}");
+}
+
+#[test]
+fn a_place_outside_of_any_function_stays_outside() {
+    let base = format!("{KERNEL}\nint a;\nint b;\nint c;\nint d;\n");
+    let body = "@@ -9,4 +9,5 @@\n int a;\n int b;\n+int n;\n int c;\n int d;\n";
+    // The function before it may have another name.
+    assert_eq!(classes(&mapped(body, &base, &base.replace("first", "second"))), ["exact"]);
+    let wrapped = base.replace("int a;", "void f() {\nint a;") + "}\n";
+    let places = mapped(body, &base, &wrapped);
+    assert!(why(&places).contains("in `f`, and it was made for a place outside"), "{places:?}");
+}
+
+#[test]
+fn a_change_further_out_in_the_function_is_changed_nearby() {
+    let base = KERNEL.replace("  four();\n", "  four();\n  five();\n  six();\n  seven();\n");
+    let text = base.replace("seven", "sept");
+    let places = mapped(IN_KERNEL, &base, &text);
+    assert_eq!(classes(&places), ["exact"], "its own lines and its place are the same");
+    let nearby = places[0].as_ref().expect("placed").nearby.as_ref().expect("changed nearby");
+    let shown = ["@@ -6,5 +6,5 @@", "   four();", "   five();", "   six();"];
+    assert_eq!((nearby.line, &nearby.diff[..4]), (6, &shown.map(String::from)[..]));
+    assert_eq!(nearby.diff[4..6], ["-  seven();", "+  sept();"]);
+    // In another function it is nobody's business.
+    let base = format!("{KERNEL}{}", KERNEL.replace("first", "second").replace("one", "uno"));
+    let places = mapped(IN_KERNEL, &base, &base.replace("uno", "eins"));
+    assert!(places[0].as_ref().expect("placed").nearby.is_none());
+}
+
+#[test]
+fn a_copy_in_a_function_of_another_name_leaves_the_place_known() {
+    // Both have the heading `template <typename T>`.
+    let second = KERNEL.replace("first", "second").replace("four();", "four();\n  five();");
+    let text = format!("{KERNEL}{second}");
+    assert_eq!(classes(&mapped(IN_KERNEL, KERNEL, &text)), ["exact"]);
+    assert_eq!(classes(&mapped(IN_KERNEL, KERNEL, &format!("{KERNEL}{KERNEL}"))), ["ambiguous"]);
 }
