@@ -94,6 +94,15 @@ impl Parts {
         paths.dedup();
         paths
     }
+
+    /// Takes a file's later name in, so that what becomes of it there counts.
+    pub(super) fn follow(&mut self, from: &TreePath, to: &TreePath) {
+        for unit in self.units.iter_mut().filter(|u| u.paths.contains(from)) {
+            if !unit.paths.contains(to) {
+                unit.paths.push(to.clone());
+            }
+        }
+    }
 }
 
 /// Judges the series at each version in turn, the oldest first. Acknowledgements

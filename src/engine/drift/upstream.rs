@@ -1,10 +1,12 @@
 //! The line of upstream commits between a pin and a target, as versions.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::{Cause, DriftError, Identified, Judgement, Parts, Trace, Version, trace};
 use crate::git::{CommitInfo, GitError, History, LazyTree, Walk};
 use crate::listing::Listed;
+use crate::moved::find_moved;
 use crate::series::Series;
 use crate::snapshot::{ObjectId, ReadError, Tree, TreePath};
 
@@ -57,6 +59,8 @@ pub fn line(history: &History, pin: ObjectId, target: ObjectId) -> Result<Line, 
 }
 
 /// Judges the series at every commit of the line, given what it is at its pin.
+/// A file that upstream renames on the way is followed: the walk is made again
+/// with its new name.
 ///
 /// # Errors
 /// Those of [`trace`].
@@ -68,7 +72,57 @@ pub fn trace_line(
     line: &Line,
     id: &str,
 ) -> Result<Trace, DriftError> {
-    let parts = Parts::new(series, pin, at_pin)?;
+    let mut renames = Renames::default();
+    loop {
+        let mut parts = Parts::new(series, pin, at_pin)?;
+        renames.known.iter().for_each(|(to, from)| parts.follow(from, to));
+        let known = renames.known.len();
+        let found = walk(parts, pin, history, line, id, &mut renames)?;
+        if renames.known.len() == known {
+            return Ok(found);
+        }
+    }
+}
+
+/// The names that upstream gave to files of the pin, each with the pin's.
+#[derive(Default)]
+struct Renames {
+    known: BTreeMap<TreePath, TreePath>,
+}
+
+impl Renames {
+    /// Looks where the files went that a version has no more.
+    fn see(
+        &mut self,
+        paths: &[TreePath],
+        before: Option<&[Option<Listed>]>,
+        tree: &LazyTree<'_>,
+        pin: &dyn Tree,
+    ) -> Result<(), DriftError> {
+        let now = tree.walked()?;
+        for (at, path) in paths.iter().enumerate() {
+            let was = before.map_or_else(|| pin.mode(path).is_some(), |b| b[at].is_some());
+            if !was || now[at].is_some() {
+                continue;
+            }
+            let origin = self.known.get(path).unwrap_or(path).clone();
+            let Some(file) = pin.file(&origin)? else { continue };
+            if let Some(moved) = find_moved(&origin, &file, pin, tree)? {
+                self.known.entry(moved).or_insert(origin);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn walk(
+    parts: Parts,
+    pin: &dyn Tree,
+    history: &History,
+    line: &Line,
+    id: &str,
+    renames: &mut Renames,
+) -> Result<Trace, DriftError> {
     let walk = Walk::new(history, parts.files());
     let mut last: Option<Vec<Option<Listed>>> = None;
     let mut version = |commit: ObjectId, cause| -> Result<Version<'_>, DriftError> {
@@ -77,6 +131,7 @@ pub fn trace_line(
         if last.as_deref() == Some(found) {
             return Ok(Version { cause, tree: None });
         }
+        renames.see(walk.paths(), last.as_deref(), &tree, pin)?;
         last = Some(found.to_vec());
         Ok(Version { cause, tree: Some(Box::new(tree) as Box<dyn Identified>) })
     };

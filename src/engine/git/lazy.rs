@@ -36,6 +36,12 @@ impl<'h> Walk<'h> {
         Rc::new(Self { history, paths: PathSet::new(paths), _unhashed: Unhashed::begin() })
     }
 
+    /// The paths that it looks at, in the order of [`LazyTree::walked`].
+    #[must_use]
+    pub fn paths(&self) -> &[TreePath] {
+        self.paths.paths()
+    }
+
     /// A commit's files.
     #[must_use]
     pub fn tree(self: &Rc<Self>, commit: ObjectId) -> LazyTree<'h> {
