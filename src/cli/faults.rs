@@ -89,7 +89,9 @@ impl From<SeriesError> for CommandError {
     fn from(error: SeriesError) -> Self {
         match error {
             SeriesError::Stored(error) => error.into(),
-            SeriesError::SameName { ref place, .. } | SeriesError::SamePatch { ref place, .. } => {
+            SeriesError::SameName { ref place, .. }
+            | SeriesError::SamePatch { ref place, .. }
+            | SeriesError::SameContract { ref place, .. } => {
                 form(place, words(&error, place)).reason("twice")
             }
             SeriesError::NoPatch { ref place, .. } => {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use mlx_overlay_engine::contract::Status;
 use mlx_overlay_engine::drift::{Cause, End, Finding, Item, Report, State, Step};
+use mlx_overlay_engine::report::{HunkReport, Nearby};
 
 use super::render::{self, count};
 use super::ui::{BAD, BOLD, DIM, GOOD, Ui, WARN, paint};
@@ -176,25 +177,43 @@ fn section(ui: &mut Ui, title: &str, findings: &[&Finding], report: &Report, sho
 }
 
 fn nearby(ui: &mut Ui, report: &Report, shown: Shown) {
-    let mut hunks = report.changed_nearby().peekable();
-    if hunks.peek().is_none() {
-        return;
+    let shown_any = changed_nearby(ui, report.changed_nearby(), shown);
+    if shown_any && !shown.diff {
+        ui.line(paint(DIM, "  (--diff shows how)"));
     }
-    ui.line("");
-    ui.line(paint(BOLD, "Placed, and changed nearby:"));
-    for (entry, number, hunk) in hunks {
+}
+
+/// Prints the hunks that were placed although something around them changed, each
+/// with its entry and its number; says whether there were any. A diff that
+/// several hunks of a function share is shown once.
+pub fn changed_nearby<'r>(
+    ui: &mut Ui,
+    hunks: impl Iterator<Item = (&'r str, usize, &'r HunkReport)>,
+    shown: Shown,
+) -> bool {
+    let mut last: Option<&Nearby> = None;
+    for (at, (entry, number, hunk)) in hunks.enumerate() {
+        if at == 0 {
+            ui.line("");
+            ui.line(paint(BOLD, "Placed, and changed nearby:"));
+        }
         let line = hunk.line.map(|l| format!(":{l}")).unwrap_or_default();
         ui.line(format!(
             "  {entry}, hunk {number}  {}",
             paint(DIM, format!("{}{line}", hunk.file))
         ));
-        if let (true, Some(nearby)) = (shown.diff, &hunk.nearby) {
+        let Some(nearby) = hunk.nearby.as_ref().filter(|_| shown.diff) else {
+            last = last.or(hunk.nearby.as_ref());
+            continue;
+        };
+        if last == Some(nearby) {
+            ui.line(format!("{INDENT}as above"));
+        } else {
             nearby.diff.iter().for_each(|l| ui.line(format!("{INDENT}{}", render::diff_line(l))));
         }
+        last = Some(nearby);
     }
-    if !shown.diff {
-        ui.line(paint(DIM, "  (--diff shows how)"));
-    }
+    last.is_some()
 }
 
 fn citations(ui: &mut Ui, report: &Report) {
@@ -259,7 +278,8 @@ pub fn markdown(ui: &mut Ui, report: &Report, shown: Shown) {
             let why = why(report, &finding.item).map(|w| format!(": {w}")).unwrap_or_default();
             let place = place(report, &finding.item);
             let place = place.map(|p| format!("`{p}`")).unwrap_or_default();
-            let since = finding.cause.as_ref().map(cause).unwrap_or_default();
+            let follows = finding.follows.as_ref().map(|entry| format!("follows from {entry}"));
+            let since = finding.cause.as_ref().map(cause).or(follows).unwrap_or_default();
             let state = if finding.needs_person {
                 format!("**{}**", finding.state)
             } else {
@@ -289,20 +309,32 @@ pub fn markdown(ui: &mut Ui, report: &Report, shown: Shown) {
     if shown.diff {
         let changed = report.contracts.iter().filter(|v| !v.diff.is_empty());
         for verdict in changed {
-            ui.line("");
-            ui.line(format!(
-                "<details><summary>{} {}</summary>\n",
-                verdict.kind.as_str(),
-                verdict.name
-            ));
-            ui.line("```diff");
-            verdict.diff.iter().for_each(|l| ui.line(l));
-            ui.line("```\n\n</details>");
+            details(ui, &format!("{} {}", verdict.kind.as_str(), verdict.name), &verdict.diff);
         }
+        nearby_details(ui, report.changed_nearby());
     }
 }
 
+/// Prints hunks that were placed although something around them changed, for the
+/// body of a pull request.
+pub fn nearby_details<'r>(
+    ui: &mut Ui,
+    hunks: impl Iterator<Item = (&'r str, usize, &'r HunkReport)>,
+) {
+    for (entry, number, hunk) in hunks {
+        let diff = hunk.nearby.as_ref().map(|n| n.diff.as_slice()).unwrap_or_default();
+        details(ui, &format!("{entry}, hunk {number}: changed nearby in {}", hunk.file), diff);
+    }
+}
+
+/// A diff that is folded away.
+pub fn details(ui: &mut Ui, summary: &str, diff: &[String]) {
+    ui.line(format!("\n<details><summary>{}</summary>\n\n```diff", cell(summary)));
+    diff.iter().for_each(|l| ui.line(l));
+    ui.line("```\n\n</details>");
+}
+
 /// A text as a table's cell.
-fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ").replace('<', "&lt;")
 }

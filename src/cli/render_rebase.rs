@@ -4,10 +4,10 @@ use std::path::Path;
 
 use mlx_overlay_engine::drift::End;
 use mlx_overlay_engine::rebase::session::State;
-use mlx_overlay_engine::rebase::{Outcome, Plan, Stop};
+use mlx_overlay_engine::rebase::{Outcome, Plan, Planned, Stop};
 
 use super::render;
-use super::render_drift::{cause, named};
+use super::render_drift::{Shown, cause, cell, changed_nearby, details, named, nearby_details};
 use super::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
 
 pub use super::render_drift::short;
@@ -29,17 +29,18 @@ pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&
         ui.json("rebase", 1, &result);
         return;
     }
+    if ui.format() == Format::Markdown {
+        markdown(ui, pin, target, plan);
+        return;
+    }
     ui.line(paint(BOLD, format!("{} → {}", named(pin), named(target))));
     for entry in &plan.entries {
         let outcome = paint(style(entry.outcome), format!("{:<10}", entry.outcome.as_str()));
-        let by = match (&entry.landed_by, entry.outcome) {
-            (Some(by), Outcome::Landed) => format!("  with {}", cause(by)),
-            (Some(by), _) => format!("  a part landed with {}", cause(by)),
-            (None, Outcome::Landed) => "  with an unknown commit".into(),
-            (None, _) => String::new(),
-        };
+        let by = landed_by(entry).map(|by| format!("  {by}")).unwrap_or_default();
         ui.line(format!("  {outcome} {}{}", entry.name, paint(DIM, by)));
     }
+    // Once the pin has moved nothing tells of it any more.
+    changed_nearby(ui, plan.changed_nearby(), Shown { all: false, diff: true });
     match &plan.stop {
         None => {}
         Some(Stop::Entry { report, .. }) => {
@@ -75,6 +76,65 @@ pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&
             }
         }
     }
+}
+
+/// With which upstream commit an entry, or a part of it, landed.
+fn landed_by(entry: &Planned) -> Option<String> {
+    match (&entry.landed_by, entry.outcome) {
+        (Some(by), Outcome::Landed) => Some(format!("with {}", cause(by))),
+        (Some(by), _) => Some(format!("a part landed with {}", cause(by))),
+        (None, Outcome::Landed) => Some("with an unknown commit".into()),
+        (None, _) => None,
+    }
+}
+
+/// Prints a plan for the body of a pull request.
+fn markdown(ui: &mut Ui, pin: &End, target: &End, plan: &Plan) {
+    ui.line(format!("## {} → {}", named(pin), named(target)));
+    ui.line("");
+    ui.line("| Entry | Outcome | |");
+    ui.line("| --- | --- | --- |");
+    for entry in &plan.entries {
+        let by = landed_by(entry).unwrap_or_default();
+        ui.line(format!("| {} | {} | {} |", cell(&entry.name), entry.outcome.as_str(), cell(&by)));
+    }
+    let mut lines = Vec::new();
+    match &plan.stop {
+        None => {}
+        Some(Stop::Entry { report, .. }) => {
+            lines.push(format!("**Stopped** at `{}`, which does not hold:", report.name));
+            for (i, hunk) in report.patch.hunks.iter().enumerate().filter(|(_, h)| h.why.is_some())
+            {
+                let why = hunk.why.as_deref().unwrap_or_default();
+                let class = hunk.class.as_str();
+                lines.push(format!("- **{class}** hunk {}, `{}`: {}", i + 1, hunk.file, cell(why)));
+            }
+            let derived = report.derived.as_ref().and_then(|d| d.why.as_deref());
+            lines.extend(derived.map(|why| format!("- {}", cell(why))));
+        }
+        Some(Stop::Contracts { .. }) => {
+            lines.push("**Stopped**: every entry holds, and these contracts do not.".into());
+        }
+    }
+    for verdict in &plan.contracts {
+        let (kind, name) = (verdict.kind.as_str(), cell(&verdict.name));
+        let what = cell(&verdict.what);
+        if !verdict.status.holds() {
+            lines.push(format!("- **{}** {kind} {name}: {what}", verdict.status.as_str()));
+        } else if let Some(reason) = &verdict.acknowledged {
+            lines.push(format!("- {kind} {name}: {what}; accepted: {}", cell(reason)));
+        } else if let Some(to) = &verdict.moved_to {
+            lines.push(format!("- {kind} {name} is in `{to}` now"));
+        }
+    }
+    if !lines.is_empty() {
+        ui.line("");
+        lines.iter().for_each(|l| ui.line(l));
+    }
+    for verdict in plan.contracts.iter().filter(|v| !v.diff.is_empty()) {
+        details(ui, &format!("{} {}", verdict.kind.as_str(), verdict.name), &verdict.diff);
+    }
+    nearby_details(ui, plan.changed_nearby());
 }
 
 fn next_after_entry(ui: &mut Ui, entry: &str, work: Option<&Path>) {
@@ -143,6 +203,10 @@ pub fn done(ui: &mut Ui, folder: &Path, plan: Option<&Plan>) {
     }
     let here = std::env::current_dir().unwrap_or_default();
     let folder = folder.strip_prefix(&here).unwrap_or(folder);
+    if ui.format() == Format::Markdown {
+        ui.line(format!("\nThe series is in `{}`.", folder.display()));
+        return;
+    }
     ui.line(format!(
         "{} the series is in {}, and mlx-pin.toml names it.",
         paint(GOOD, "Moved:"),
@@ -153,7 +217,10 @@ pub fn done(ui: &mut Ui, folder: &Path, plan: Option<&Plan>) {
         .flat_map(|p| &p.contracts)
         .filter_map(|v| Some((v.kind.as_str(), v.name.as_str(), v.moved_to.as_deref()?)));
     for (kind, name, to) in moved {
-        ui.line(format!("  {kind} {name} is {to} now: change what cites it"));
+        ui.line(match kind {
+            "cite" => format!("  {kind} {name} is {to} now: change what cites it"),
+            _ => format!("  {kind} {name} is in {to} now"),
+        });
     }
     ui.line("Next: overlay apply");
 }

@@ -8,7 +8,7 @@ use crate::apply::{ApplyError, Ground};
 use crate::derive::{self, DeriveError, Derived};
 use crate::moved::find_moved;
 use crate::patch::{self, Patch, Refusal};
-use crate::report::{HunkClass, HunkReport, PatchReport};
+use crate::report::{FileReport, HunkClass, HunkReport, PatchReport};
 use crate::series::{Change, Entry, Series, SeriesError};
 use crate::snapshot::{Tree, TreePath};
 
@@ -42,9 +42,9 @@ pub struct PatchParts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// See [`PatchReport::files`].
-    pub files: Vec<crate::report::FileReport>,
+    pub files: Vec<FileReport>,
     /// See [`PatchReport::hunks`].
-    pub hunks: Vec<crate::report::HunkReport>,
+    pub hunks: Vec<HunkReport>,
 }
 
 /// What became of a derived function.
@@ -95,6 +95,14 @@ impl EntryReport {
         self.patch.hunks.iter().all(is_known)
             && self.patch.files.iter().all(|f| f.class.holds() && f.class != HunkClass::Offset)
             && self.derived.as_ref().is_none_or(|d| d.made.is_some())
+    }
+
+    /// Its hunks that were placed although something around them changed, each
+    /// with the entry's name and its number in it.
+    pub fn changed_nearby(&self) -> impl Iterator<Item = (&str, usize, &HunkReport)> {
+        let nearby = |(_, h): &(usize, &HunkReport)| h.nearby.is_some();
+        let hunks = self.patch.hunks.iter().enumerate().filter(nearby);
+        hunks.map(|(i, hunk)| (self.name.as_str(), i + 1, hunk))
     }
 
     /// The patch's report, for printing.

@@ -93,12 +93,27 @@ pub struct HunkReport {
     /// hunk was placed all the same, on the lines next to its change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearby: Option<Nearby>,
+    /// The earlier entry of the series whose lines it leans on and which does not
+    /// hold itself: it follows from that one, not from a change of upstream's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follows: Option<String>,
     /// Why it does not hold, in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// What stood, what stands, and where to look.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflict: Option<Conflict>,
+}
+
+impl HunkReport {
+    /// Says that it does not hold because an earlier entry does not.
+    pub(crate) fn follow(&mut self, entry: &str) {
+        self.why = Some(format!(
+            "it leans on lines of the earlier entry `{entry}`, which are not there: settle that \
+             one first"
+        ));
+        self.follows = Some(entry.to_owned());
+    }
 }
 
 /// What changed near a hunk that was placed.

@@ -95,6 +95,19 @@ pub enum SeriesError {
         /// The line of the first one.
         first: usize,
     },
+    /// Two contracts of a kind have one name.
+    #[error(
+        "{place}: a contract of this kind is called `{name}` already, at line {first}; give the \
+         function with its namespace or class, or a part of it by `from`"
+    )]
+    SameContract {
+        /// Where the second one stands.
+        place: Place,
+        /// The name.
+        name: String,
+        /// The line of the first one.
+        first: usize,
+    },
     /// Two entries lay one patch.
     #[error("{place}: the patch `{patch}` is laid by the entry at line {first} already")]
     SamePatch {
@@ -141,11 +154,11 @@ struct RawSeries {
     #[serde(default, rename = "entry")]
     entries: Vec<Spanned<RawEntry>>,
     #[serde(default)]
-    watch: Vec<contract::Watch>,
+    watch: Vec<Spanned<contract::Watch>>,
     #[serde(default)]
-    kernel: Vec<contract::Kernel>,
+    kernel: Vec<Spanned<contract::Kernel>>,
     #[serde(default)]
-    cite: Vec<contract::Cite>,
+    cite: Vec<Spanned<contract::Cite>>,
     #[serde(default)]
     note: Vec<contract::Note>,
 }
@@ -201,8 +214,12 @@ impl Series {
         if let Some(path) = patch_files(folder)?.into_iter().find(|p| !listed.contains(p)) {
             return Err(SeriesError::Unlisted { path, series: text.file });
         }
-        let contracts =
-            Contracts { watch: raw.watch, kernel: raw.kernel, cite: raw.cite, note: raw.note };
+        let contracts = Contracts {
+            watch: named(&text, raw.watch, contract::Watch::title)?,
+            kernel: named(&text, raw.kernel, |kernel| kernel.name.clone())?,
+            cite: named(&text, raw.cite, |cite| cite.at.to_string())?,
+            note: raw.note,
+        };
         Ok(Self { folder: folder.to_path_buf(), entries, contracts })
     }
 
@@ -243,7 +260,8 @@ impl Entry {
             }
             Change::Derive(rule) => {
                 part(b"derive");
-                part(&serde_json::to_vec(rule).expect("a rule is text alone"));
+                let rule = derive::Rule { acknowledged: Vec::new(), ..rule.clone() };
+                part(&serde_json::to_vec(&rule).expect("a rule is text alone"));
             }
         }
     }
@@ -296,6 +314,23 @@ fn entry(
         applied_upstream,
         place,
     })
+}
+
+/// Contracts of a kind, each with a name of its own: a verdict, and what a person
+/// accepts, are told by it.
+fn named<T>(
+    text: &Text,
+    contracts: Vec<Spanned<T>>,
+    name: impl Fn(&T) -> String,
+) -> Result<Vec<T>, SeriesError> {
+    let mut names = BTreeMap::new();
+    for contract in &contracts {
+        let (place, name) = (text.place(&contract.span()), name(contract.get_ref()));
+        if let Some(first) = names.insert(name.clone(), place.line) {
+            return Err(SeriesError::SameContract { place, name, first });
+        }
+    }
+    Ok(contracts.into_iter().map(Spanned::into_inner).collect())
 }
 
 fn forwarded(text: &Text, value: &Spanned<String>) -> Result<Forwarded, StoredError> {
@@ -420,6 +455,22 @@ reason = "the copy repeats it"
             ),
             ("schema = 1", "schema = 7", "series.toml:1: schema 7"),
             ("[[watch]]", "[[watches]]", "series.toml:20: unknown field `watches`"),
+            ("\"the copy repeats it\"", "\" \"", "series.toml:23: `reason` says nothing"),
+            (
+                "reason = \"the copy",
+                "acknowledged = [\n  { target = \"9a795735\", reason = \"x\" },\n]\nreason = \"the copy",
+                "series.toml:24: `target` is `9a795735`: a whole commit id",
+            ),
+            (
+                "place = \"after\" }",
+                "acknowledged = [{ target = \"crate:a@1\", reason = \"\" }] }",
+                "series.toml:15: `reason` says nothing",
+            ),
+            (
+                "[[watch]]",
+                "[[watch]]\nfile = \"a.h\"\nfunction = \"qdot\"\nreason = \"x\"\n\n[[watch]]",
+                "series.toml:25: a contract of this kind is called `qdot` already, at line 20",
+            ),
         ] {
             let changed = TWO.replacen(from, to, 1);
             assert_ne!(changed, TWO);

@@ -103,11 +103,16 @@ struct Bump {
 
 impl Bump {
     fn new() -> Self {
+        Self::of(Q)
+    }
+
+    /// With another text of `q.h` at the pin.
+    fn of(q: &str) -> Self {
         let tool = Tool::new();
         let clone = tool.path("clone");
         fs::create_dir_all(clone.join("mlx")).unwrap();
         git(&clone, &["init", "-q", "-b", "main", "."]);
-        let mut text = Q.to_owned();
+        let mut text = q.to_owned();
         fs::write(clone.join("other.txt"), "one\ntwo\n").unwrap();
         let version = "#define MLX_VERSION_MAJOR 1\n#define MLX_VERSION_MINOR 2\n#define MLX_VERSION_PATCH 3\n";
         fs::write(clone.join("mlx/version.h"), version).unwrap();
@@ -170,12 +175,32 @@ impl Bump {
 
     /// A branch that starts at a commit, with one more commit on it.
     fn branch(&self, name: &str, at: usize, subject: &str, change: impl FnOnce(&Path)) {
+        git(&self.tool.path("clone"), &["branch", "-q", name, &self.commits[at]]);
+        self.commit(name, subject, change);
+    }
+
+    /// One more commit on a branch.
+    fn commit(&self, name: &str, subject: &str, change: impl FnOnce(&Path)) {
         let clone = self.tool.path("clone");
-        git(&clone, &["checkout", "-q", "-b", name, &self.commits[at]]);
+        git(&clone, &["checkout", "-q", name]);
         change(&clone);
         git(&clone, &["add", "--all", "."]);
         git(&clone, &["commit", "-q", "-m", subject]);
         git(&clone, &["checkout", "-q", "main"]);
+    }
+
+    /// The commit that a name means in the clone.
+    fn commit_of(&self, name: &str) -> String {
+        git(&self.tool.path("clone"), &["rev-parse", name])
+    }
+
+    /// The series of the pin that the project is at, with its folder.
+    fn series(&self) -> (String, String) {
+        let pin = self.read("mlx-pin.toml");
+        let pin = pin.lines().find_map(|l| l.strip_prefix("commit = \"")).unwrap();
+        let folder = format!("patches/{}", &pin[..8]);
+        let series = self.read(&format!("{folder}/series.toml"));
+        (folder, series)
     }
 
     /// Every file of the project and its bytes; the clone and the cache aside.

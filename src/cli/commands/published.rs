@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use mlx_overlay_engine::identity;
 use mlx_overlay_engine::pin::{PinError, Project};
 use mlx_overlay_engine::publish::{self, Depth, ENGINE, Finding, PublishError, StampError, Survey};
+use mlx_overlay_engine::rebase::session::State;
 use mlx_overlay_engine::series::Series;
 
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
@@ -28,11 +29,17 @@ pub struct Which {
     pin: Option<String>,
 }
 
-/// Looks at the tree and prints what there is to know.
+/// Looks at the tree and prints what there is to know; `under_way` is the rebase
+/// that `status` tells of.
 ///
 /// # Errors
 /// No tree is published there, or its stamp cannot be read.
-pub fn look(which: &Which, depth: Depth, ui: &mut Ui) -> Result<Outcome, CommandError> {
+pub fn look(
+    which: &Which,
+    depth: Depth,
+    under_way: Option<&State>,
+    ui: &mut Ui,
+) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
     let place = place(which)?;
     let survey = publish::survey(&place, depth).map_err(|error| match error {
@@ -43,7 +50,7 @@ pub fn look(which: &Which, depth: Depth, ui: &mut Ui) -> Result<Outcome, Command
     })?;
     let outdated = outdated(&survey)?;
     match ui.format() {
-        Format::Json => print_json(&survey, depth, outdated, ui),
+        Format::Json => print_json(&survey, depth, outdated, under_way, ui),
         _ => print_text(&place, &survey, depth, outdated, ui),
     }
     let well = survey.is_whole() && outdated != Some(true);
@@ -101,12 +108,18 @@ pub fn place(which: &Which) -> Result<PathBuf, CommandError> {
     Ok(project.root.join(PLACE).join(pin.short()))
 }
 
-fn print_json(survey: &Survey, depth: Depth, outdated: Option<bool>, ui: &mut Ui) {
+fn print_json(
+    survey: &Survey,
+    depth: Depth,
+    outdated: Option<bool>,
+    under_way: Option<&State>,
+    ui: &mut Ui,
+) {
     let schema = match depth {
         Depth::Stat => "status",
         Depth::Hash => "verify",
     };
-    let result = serde_json::json!({
+    let mut result = serde_json::json!({
         "tree": survey.place.display().to_string(),
         "whole": survey.is_whole(),
         "files": survey.stamp.files.len(),
@@ -116,7 +129,19 @@ fn print_json(survey: &Survey, depth: Depth, outdated: Option<bool>, ui: &mut Ui
         "identity": survey.stamp.identity,
         "findings": survey.findings,
     });
+    if depth == Depth::Stat {
+        result["rebase"] = under_way.map(rebase).into();
+    }
     ui.json(schema, 1, &result);
+}
+
+/// A rebase that is under way, for programs.
+#[must_use]
+pub fn rebase(state: &State) -> serde_json::Value {
+    let State { from, to, name, stopped, publishing, .. } = state;
+    serde_json::json!({
+        "from": from, "to": to, "name": name, "stopped": stopped, "publishing": publishing,
+    })
 }
 
 fn print_text(place: &Path, survey: &Survey, depth: Depth, outdated: Option<bool>, ui: &mut Ui) {

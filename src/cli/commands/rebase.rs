@@ -1,5 +1,6 @@
 //! `overlay rebase`: the series moved to another pin.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use mlx_overlay_engine::drift::{judge, line, trace_line};
@@ -7,9 +8,9 @@ use mlx_overlay_engine::git::CommitInfo;
 use mlx_overlay_engine::pin::Project;
 use mlx_overlay_engine::rebase::session::{self, Session, State, Unresolved, work_folder};
 use mlx_overlay_engine::rebase::{
-    Decision, Decisions, Names, NewPin, Plan, RebaseError, Stop, plan, publish,
+    Decision, Decisions, Names, NewPin, Plan, RebaseError, Stop, contract_names, plan, publish,
 };
-use mlx_overlay_engine::series::Change;
+use mlx_overlay_engine::series::{Change, Series};
 use mlx_overlay_engine::snapshot::Tree;
 
 use crate::cli::ends::{EndArgs, Start, Target};
@@ -52,7 +53,7 @@ pub struct Args {
     #[arg(long, value_name = "ENTRY", conflicts_with_all = ["abort", "dry_run"])]
     skip: Option<String>,
     /// Give the rebase up: everything is as it was before it began
-    #[arg(long, conflicts_with = "dry_run")]
+    #[arg(long, conflicts_with_all = ["dry_run", "accept"])]
     abort: bool,
     /// Accept a contract that does not hold, with the reason
     #[arg(long, value_name = "KIND NAME=REASON")]
@@ -65,12 +66,11 @@ pub struct Args {
 /// The pin, the series or the target cannot be read, or the new pin cannot be
 /// written.
 pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
-    ui.only(&[Format::Text, Format::Json])?;
+    ui.only(&[Format::Text, Format::Json, Format::Markdown])?;
     let project = Project::find(&std::env::current_dir()?)?;
     let under_way = session::standing(&project.root)?;
-    let accepted = accepted(&args.accept)?;
     if args.dry_run {
-        return dry_run(&args, accepted, ui);
+        return dry_run(&args, ui);
     }
     let Some(state) = under_way else {
         if args.go_on || args.skip.is_some() || args.abort {
@@ -82,13 +82,17 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
                 .hint("overlay rebase --to REV begins one")
                 .hint("overlay drift --to REV says first what it would break"));
         }
-        return begin(&args, accepted, ui);
+        return begin(&args, ui);
     };
     if !args.go_on && args.skip.is_none() && !args.abort {
         if args.ends.to.is_some() {
             return Err(CommandError::usage(format!("a rebase to {} is under way", state.name))
                 .hint("overlay rebase says where it stands")
                 .hint("overlay rebase --abort gives it up"));
+        }
+        if !args.accept.is_empty() {
+            return Err(CommandError::usage("--accept says nothing to a rebase that only stands")
+                .hint("overlay rebase --continue --accept 'KIND NAME=REASON' goes on with it"));
         }
         render_rebase::standing(ui, &project.root, &state);
         return Ok(Outcome::NeedsPerson);
@@ -113,6 +117,7 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     }
     let start = Start::open(&args.ends, ui)?;
     session.require_same(&start.series)?;
+    let accepted = accepted(&args.accept, &start.series)?;
     session.state.decisions.accepted.extend(accepted);
     session.save()?;
     let target = start.target(&session.state.to.to_string(), ui)?;
@@ -124,24 +129,40 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     advance(session, &start, &target, ui)
 }
 
-/// `KIND NAME=REASON`, each.
-fn accepted(given: &[String]) -> Result<Vec<(String, String)>, CommandError> {
+/// `KIND NAME=REASON`, each of a contract that the series has.
+fn accepted(given: &[String], series: &Series) -> Result<Vec<(String, String)>, CommandError> {
+    let names = contract_names(series);
     let one = |text: &String| {
-        let (name, reason) = text
-            .split_once('=')
-            .filter(|(_, r)| !r.trim().is_empty())
-            .ok_or_else(|| CommandError::usage(format!("`{text}` is not 'KIND NAME=REASON'")))?;
-        Ok((name.trim().to_owned(), reason.trim().to_owned()))
+        let form = || CommandError::usage(format!("`{text}` is not 'KIND NAME=REASON'"));
+        // A name may hold `=` itself.
+        let mut splits = text.match_indices('=').map(|(at, _)| {
+            let (name, reason) = (text[..at].trim(), text[at + 1..].trim());
+            (name.to_owned(), reason.to_owned())
+        });
+        let Some((name, reason)) = splits.clone().find(|(name, _)| names.contains(name)) else {
+            let (name, _) = splits.next().ok_or_else(form)?;
+            let unknown = CommandError::usage(format!("the series has no contract `{name}`"));
+            return Err(near(&name, &names).into_iter().fold(unknown, CommandError::hint));
+        };
+        if reason.is_empty() { Err(form()) } else { Ok((name, reason)) }
     };
     given.iter().map(one).collect()
 }
 
-fn dry_run(
-    args: &Args,
-    accepted: Vec<(String, String)>,
-    ui: &mut Ui,
-) -> Result<Outcome, CommandError> {
+/// The contracts of the kind that a name begins with, for a hint.
+fn near(name: &str, names: &BTreeSet<String>) -> Vec<String> {
+    let kind = name.split(' ').next().unwrap_or_default();
+    let of_kind: Vec<&str> =
+        names.iter().map(String::as_str).filter(|n| n.split(' ').next() == Some(kind)).collect();
+    match of_kind[..] {
+        [] => vec!["the kinds are watch, kernel, cite, note and derive".to_owned()],
+        ref some => vec![format!("there are: {}", some.join(", "))],
+    }
+}
+
+fn dry_run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let start = Start::open(&args.ends, ui)?;
+    let accepted = accepted(&args.accept, &start.series)?;
     let target = start.target(args.ends.to(), ui)?;
     let decisions = Decisions { accepted: accepted.into_iter().collect(), ..Decisions::default() };
     let plan = planned(&start, &target, &decisions, ui)?;
@@ -149,12 +170,9 @@ fn dry_run(
     Ok(if plan.is_whole() { Outcome::Done } else { Outcome::NeedsPerson })
 }
 
-fn begin(
-    args: &Args,
-    accepted: Vec<(String, String)>,
-    ui: &mut Ui,
-) -> Result<Outcome, CommandError> {
+fn begin(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let start = Start::open(&args.ends, ui)?;
+    let accepted = accepted(&args.accept, &start.series)?;
     let target = start.target(args.ends.to(), ui)?;
     let (Some(commit), Some(history)) = (&target.commit, &start.history) else {
         return Err(CommandError::usage(format!(
@@ -294,6 +312,12 @@ fn unresolved(taken: Result<(), Unresolved>, entry: &str) -> Result<(), CommandE
         Err(Unresolved::Marker { path, line }) => {
             Err(left(&path, line).hint(format!("overlay rebase --skip {entry} leaves it out")))
         }
+        Err(Unresolved::Missing { path }) => Err(CommandError::usage(
+            "the file was not there, which settles nothing; it is written again",
+        )
+        .at(path.display(), None, None)
+        .hint("edit it, then overlay rebase --continue")
+        .hint(format!("overlay rebase --skip {entry} leaves it out"))),
         Err(Unresolved::Nothing) => Err(CommandError::usage(format!(
             "nothing of `{entry}` is left in the work folder: its files are upstream's"
         ))

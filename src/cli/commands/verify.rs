@@ -46,5 +46,5 @@ pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
         let set = if args.full { Set::Full } else { Set::Quick };
         return verify_kernels::run(&published::place(&args.which)?, set, ui);
     }
-    published::look(&args.which, Depth::Hash, ui)
+    published::look(&args.which, Depth::Hash, None, ui)
 }

@@ -97,6 +97,7 @@ fn blank(class: HunkClass, file: &TreePath, index: usize, hunk: &Hunk) -> HunkRe
         inferred: false,
         rivals: vec![],
         nearby: None,
+        follows: None,
         why: None,
         conflict: None,
     }

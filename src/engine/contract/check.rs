@@ -106,44 +106,71 @@ impl Trees<'_> {
         })
     }
 
+    /// A kernel, and where its file and its host's went that are renamed.
     fn kernel(&self, kernel: &Kernel) -> Result<Verdict, ReadError> {
+        let renamed = |path: &TreePath| -> Result<Option<TreePath>, ReadError> {
+            if self.target.mode(path).is_some() {
+                return Ok(None);
+            }
+            Ok(self.ends(path)?.ok().map(|ends| ends.path.clone()))
+        };
+        let file = renamed(&kernel.file)?;
+        let host = kernel.host.as_ref().map(|h| renamed(&h.file)).transpose()?.flatten();
+        let (mut verdict, elsewhere) =
+            self.instantiated(kernel, file.as_ref().unwrap_or(&kernel.file))?;
+        // A file that was taken apart has no new name; its kernels have.
+        let gone = self.target.mode(&kernel.file).is_none();
+        let file = file.or(elsewhere.filter(|_| gone));
+        if let Some(file) = &file {
+            verdict.what.push_str(&format!("; the file is `{file}` now"));
+        }
+        verdict.moved_to = file.map(|f| f.to_string());
+        verdict.host_moved_to = host.map(|h| h.to_string());
+        Ok(verdict)
+    }
+
+    /// Whether the tree instantiates a kernel's names, in `home` or in another
+    /// file, which is given.
+    fn instantiated(
+        &self,
+        kernel: &Kernel,
+        home: &TreePath,
+    ) -> Result<(Verdict, Option<TreePath>), ReadError> {
         let verdict = |status, what: String| {
             Verdict::new(ContractKind::Kernel, kernel.name.clone(), status, what)
         };
+        let broken = |what: String| Ok((verdict(Status::Broken, what), None));
         let names = match spelled_out(&kernel.name) {
             Ok(names) => names,
-            Err(why) => return Ok(verdict(Status::Broken, why)),
+            Err(why) => return broken(why),
         };
-        if self.target.mode(&kernel.file).is_none() && self.pin.mode(&kernel.file).is_none() {
-            let what = format!("there is no `{}`", kernel.file);
-            return Ok(verdict(Status::Broken, what));
+        if self.target.mode(home).is_none() && self.pin.mode(home).is_none() {
+            return broken(format!("there is no `{home}`"));
         }
         let mut missing = names.clone();
         let mut elsewhere: Option<TreePath> = None;
         let mut nearest: Option<String> = None;
-        for file in self.metal_files(&kernel.file) {
+        for file in self.metal_files(home) {
             if self.target.mode(&file).is_none() {
                 continue;
             }
             let found = match self.kernels_of(&file) {
                 Ok(found) => found,
-                Err(e) if file == kernel.file => {
-                    return Ok(verdict(Status::Broken, format!("cannot tell: {e}")));
-                }
+                Err(e) if file == *home => return broken(format!("cannot tell: {e}")),
                 Err(_) => continue,
             };
             let before = missing.len();
             missing.retain(|n| !found.names.contains(n));
-            if before > missing.len() && file != kernel.file {
+            if before > missing.len() && file != *home {
                 elsewhere = Some(file.clone());
             }
             if missing.is_empty() {
                 break;
             }
             let quoted = found.sources.absent.iter().find(|a| a.starts_with('"'));
-            if let (Some(absent), true) = (quoted, file == kernel.file) {
+            if let (Some(absent), true) = (quoted, file == *home) {
                 let what = format!("cannot tell: this tree has no {absent}, which it includes");
-                return Ok(verdict(Status::Broken, what));
+                return broken(what);
             }
             let close = found.names.iter().max_by_key(|n| common(n, &missing[0]));
             if let Some(close) = close.filter(|n| common(n, &missing[0]) * 2 > missing[0].len()) {
@@ -160,16 +187,16 @@ impl Trees<'_> {
                 missing.len(),
                 names.len()
             );
-            return Ok(verdict(Status::Broken, what));
+            return Ok((verdict(Status::Broken, what), elsewhere));
         }
         if let Some(why) = self.unspelled(kernel, &names)? {
-            return Ok(verdict(Status::Broken, why));
+            return Ok((verdict(Status::Broken, why), elsewhere));
         }
         let mut what = format!("{} name(s) instantiated", names.len());
-        if let Some(file) = elsewhere {
+        if let Some(file) = &elsewhere {
             what.push_str(&format!(", some in `{file}` now"));
         }
-        Ok(verdict(Status::Held, what))
+        Ok((verdict(Status::Held, what), elsewhere))
     }
 
     /// The file itself first, then every other that may have taken its kernels.

@@ -18,7 +18,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::snapshot::TreePath;
+use crate::snapshot::{ObjectId, TreePath};
+use crate::source::SnapshotSource;
 
 pub use check::check;
 pub use note::check_notes;
@@ -59,6 +60,7 @@ pub struct Watch {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// What relies on it.
+    #[serde(deserialize_with = "said")]
     pub reason: String,
     /// Targets at which a person accepted the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -77,6 +79,7 @@ pub struct Kernel {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
     /// Who asks for it.
+    #[serde(deserialize_with = "said")]
     pub reason: String,
     /// Targets at which a person accepted the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -103,6 +106,7 @@ pub struct Cite {
     /// name (it stands on the first of the lines).
     pub symbol: String,
     /// Who points at it.
+    #[serde(deserialize_with = "said")]
     pub reason: String,
     /// Targets at which a person accepted the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -123,6 +127,7 @@ pub struct Note {
     /// goes twice is listed twice. Blank lines are not listed.
     pub removes: Vec<String>,
     /// Why.
+    #[serde(deserialize_with = "said")]
     pub reason: String,
 }
 
@@ -131,9 +136,33 @@ pub struct Note {
 #[serde(deny_unknown_fields)]
 pub struct Acknowledgement {
     /// The full commit id, or the snapshot as the command line names it.
+    #[serde(deserialize_with = "target")]
     pub target: String,
     /// Why the series still holds.
+    #[serde(deserialize_with = "said")]
     pub reason: String,
+}
+
+/// A reason that says something.
+fn said<'de, D: serde::Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    let text = String::deserialize(d)?;
+    if text.trim().is_empty() {
+        return Err(serde::de::Error::custom("`reason` says nothing"));
+    }
+    Ok(text)
+}
+
+/// A target that one commit, or one released tree, alone has.
+fn target<'de, D: serde::Deserializer<'de>>(d: D) -> Result<String, D::Error> {
+    let text = String::deserialize(d)?;
+    let commit = text.parse::<ObjectId>().map(|id| id.to_string());
+    let released = || text.parse::<SnapshotSource>().map(|source| source.to_string());
+    commit.or_else(|_| released()).map_err(|_| {
+        serde::de::Error::custom(format!(
+            "`target` is `{text}`: a whole commit id (40 hexadecimal digits) or a released tree \
+             (crate:NAME@VERSION:folder) is wanted"
+        ))
+    })
 }
 
 /// Lines of a file, written `file:line` or `file:first-last`.
@@ -258,9 +287,12 @@ pub struct Verdict {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
     /// The new `file:line` of a citation that still holds and moved, or the new
-    /// file of a watch.
+    /// file of a watch or a kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<String>,
+    /// The new file of a kernel's host code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_moved_to: Option<String>,
     /// Of a note: removed lines that nothing declares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<String>,
@@ -286,6 +318,7 @@ impl Verdict {
             what: what.into(),
             place: None,
             moved_to: None,
+            host_moved_to: None,
             open: Vec::new(),
             acknowledged: None,
             diff: Vec::new(),

@@ -86,7 +86,7 @@ pub(super) fn compare(watch: &Watch, ends: &Ends) -> Verdict {
     } else {
         compared(old, new, cpp::line_of(pin, then.start), line, verdict)
     };
-    verdict.place = Some(format!("{}:{line}", watch.file));
+    verdict.place = Some(format!("{}:{line}", ends.path));
     verdict
 }
 

@@ -5,6 +5,7 @@
 //! [`trace`] does the same for every version between the pin and the target,
 //! cheaply, and says when each item changed. Both are pure over trees.
 
+mod cascade;
 mod in_place;
 mod item;
 mod report;
@@ -21,6 +22,7 @@ use crate::patch::{self, Patch};
 use crate::series::{Change, Series};
 use crate::snapshot::{ObjectId, ReadError, Tree};
 
+pub(crate) use cascade::{Missing, blame};
 pub use item::{Item, State};
 pub use report::{End, Report};
 pub use trace::{Change as StateChange, Parts, Step, Trace, Version, trace};
@@ -87,6 +89,9 @@ pub struct Finding {
     /// decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// The earlier entry that it follows from; it has no cause of its own then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follows: Option<String>,
 }
 
 /// Why a drift cannot be worked out.
@@ -118,6 +123,24 @@ pub enum DriftError {
 /// # Errors
 /// A patch is refused or a file cannot be read.
 pub fn judge(
+    series: &Series,
+    pin: &dyn Tree,
+    target: &dyn Tree,
+    id: &str,
+) -> Result<Judgement, DriftError> {
+    let mut found = states_at(series, pin, target, id)?;
+    for at in 1..found.entries.len() {
+        let (before, rest) = found.entries.split_at_mut(at);
+        let missing: Vec<Missing<'_>> =
+            series.entries.iter().zip(before).filter_map(|(e, r)| Missing::of(e, r)).collect();
+        blame(series, at, &mut rest[0], &missing, pin, target)?;
+    }
+    Ok(found)
+}
+
+/// As [`judge`], where nobody asks why: every state is right, and a hunk that
+/// follows from an earlier entry is not told from others.
+fn states_at(
     series: &Series,
     pin: &dyn Tree,
     target: &dyn Tree,
@@ -211,13 +234,33 @@ impl Judgement {
         self.states()
             .into_iter()
             .filter(|(_, state)| !state.is_quiet())
-            .map(|(item, state)| Finding {
-                needs_person: state.needs_person(),
-                cause: trace.and_then(|t| t.cause(&item, state)).cloned(),
-                item,
-                state,
+            .map(|(item, state)| {
+                let follows = self.follows(&item);
+                let cause = trace.filter(|_| follows.is_none());
+                Finding {
+                    needs_person: state.needs_person(),
+                    cause: cause.and_then(|t| t.cause(&item, state)).cloned(),
+                    follows,
+                    item,
+                    state,
+                }
             })
             .collect()
+    }
+
+    /// The earlier entry that a hunk, or every hunk of a file, follows from.
+    fn follows(&self, item: &Item) -> Option<String> {
+        let (Item::Hunk { entry, .. } | Item::File { entry, .. }) = item else { return None };
+        let patch = &self.entries.iter().find(|e| e.name == *entry)?.patch;
+        match item {
+            Item::Hunk { number, .. } => patch.hunks.get(number - 1)?.follows.clone(),
+            Item::File { path, .. } => {
+                let mut own = patch.hunks.iter().filter(|h| h.file == *path);
+                let first = own.next()?.follows.clone()?;
+                own.all(|h| h.follows.is_some()).then_some(first)
+            }
+            _ => None,
+        }
     }
 
     /// Whether nothing needs a person.

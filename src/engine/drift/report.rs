@@ -126,10 +126,6 @@ impl Report {
     pub fn changed_nearby(
         &self,
     ) -> impl Iterator<Item = (&str, usize, &crate::report::HunkReport)> {
-        self.entries.iter().flat_map(|entry| {
-            let nearby = |(_, h): &(usize, &crate::report::HunkReport)| h.nearby.is_some();
-            let hunks = entry.patch.hunks.iter().enumerate().filter(nearby);
-            hunks.map(move |(i, hunk)| (entry.name.as_str(), i + 1, hunk))
-        })
+        self.entries.iter().flat_map(EntryReport::changed_nearby)
     }
 }

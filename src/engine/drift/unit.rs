@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use super::in_place::Bases;
-use super::{DriftError, Item, Judgement, State, judge};
+use super::{DriftError, Item, Judgement, State, states_at};
 use crate::contract::{ContractKind, Contracts, kernel};
 use crate::patch::{self, Patch};
 use crate::series::{Change, Entry, Series};
@@ -203,7 +203,7 @@ impl Unit {
         };
         let found = match in_place {
             Some(states) => states,
-            None => judge(&self.series, pin, version, id)?.states(),
+            None => states_at(&self.series, pin, version, id)?.states(),
         };
         let states: Vec<(Item, State)> = found
             .into_iter()

@@ -25,7 +25,7 @@ use crate::lay::EntryReport;
 use crate::report::HunkClass;
 use crate::snapshot::{File, ReadError, TreePath};
 
-pub use plan::{Names, plan};
+pub use plan::{Names, contract_names, plan};
 pub use publish::{NewPin, publish};
 pub use remake::Remade;
 
@@ -100,6 +100,14 @@ impl Plan {
         }
     }
 
+    /// Hunks that were placed although something around them changed, with
+    /// their entry and their number in it.
+    pub fn changed_nearby(
+        &self,
+    ) -> impl Iterator<Item = (&str, usize, &crate::report::HunkReport)> {
+        self.entries.iter().filter(|p| p.outcome.stays()).flat_map(|p| p.report.changed_nearby())
+    }
+
     /// Whether nothing is left for a person.
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -172,6 +180,8 @@ pub struct Unfinished {
     pub before: Option<File>,
     /// The file with markers.
     pub marked: File,
+    /// The entry deletes it: that it is gone can be a person's answer.
+    pub deleted: bool,
 }
 
 /// Why a rebase cannot be planned or carried out.

@@ -1,9 +1,11 @@
 //! What becomes of each entry, one after the other, in memory.
 
+use std::collections::BTreeSet;
+
 use crate::apply::Ground;
-use crate::contract::{self, Status, Verdict};
+use crate::contract::{self, Contracts, Status, Verdict};
 use crate::derive::Rule;
-use crate::drift::originals;
+use crate::drift::{Missing, blame, originals};
 use crate::lay::{EntryReport, PatchParts, STRIP, lay_entry, pass_over};
 use crate::patch::{self, Body, Patch};
 use crate::report::HunkClass;
@@ -44,13 +46,26 @@ pub fn plan(
     for entry in &series.entries {
         match step(entry, &mut ground, names, decisions)? {
             Ok(planned) => entries.push(planned),
-            Err(stop) => return Ok(Plan { entries, contracts: Vec::new(), stop: Some(stop) }),
+            Err(mut stop) => {
+                if let Stop::Entry { report, .. } = &mut stop {
+                    let at = entries.len();
+                    blame(series, at, report, &missing(series, &entries), pin, target)?;
+                }
+                return Ok(Plan { entries, contracts: Vec::new(), stop: Some(stop) });
+            }
         }
     }
     let contracts = contracts(series, pin, target, names, decisions, &entries)?;
     let open: Vec<Verdict> = contracts.iter().filter(|v| !v.status.holds()).cloned().collect();
     let stop = (!open.is_empty()).then_some(Stop::Contracts { verdicts: open });
     Ok(Plan { entries, contracts, stop })
+}
+
+/// The entries that are left out, or settled in another way than the pin's.
+fn missing<'s>(series: &'s Series, entries: &[Planned]) -> Vec<Missing<'s>> {
+    let settled = |p: &Planned| matches!(p.outcome, Outcome::Skipped | Outcome::Resolved);
+    let missing = series.entries.iter().zip(entries).filter(|(_, p)| settled(p));
+    missing.filter_map(|(entry, _)| Missing::whole(entry)).collect()
 }
 
 /// One entry: planned, or where a person must decide.
@@ -205,6 +220,7 @@ fn unfinished(
             path: judged.path.clone(),
             before: now,
             marked: File::new(mode, marked),
+            deleted: judged.operation == "delete",
         });
     }
     Ok(files)
@@ -219,12 +235,42 @@ fn rule_file(entry: &Entry, rule: &Rule, report: &EntryReport) -> Option<Unfinis
         "# {why}\n# Change the rule, so that the copy can be made, and overlay rebase --continue.\n\
          {rule}"
     );
-    Some(Unfinished { path, before: None, marked: File::new(Mode::Regular, text.into_bytes()) })
+    let marked = File::new(Mode::Regular, text.into_bytes());
+    Some(Unfinished { path, before: None, marked, deleted: false })
 }
 
 /// The file in the work folder that holds an entry's rule.
 pub(super) fn rule_path(entry: &str) -> Option<TreePath> {
     TreePath::new(&format!("{entry}.rule.toml")).ok()
+}
+
+/// What a person can accept, as `kind name`: the series' contracts, the originals
+/// of its derived functions, and of each patch the files it takes lines from.
+#[must_use]
+pub fn contract_names(series: &Series) -> BTreeSet<String> {
+    let Contracts { watch, kernel, cite, note } = &series.contracts;
+    let mut names: BTreeSet<String> =
+        watch.iter().map(|w| format!("watch {}", w.title())).collect();
+    names.extend(kernel.iter().map(|k| format!("kernel {}", k.name)));
+    names.extend(cite.iter().map(|c| format!("cite {}", c.at)));
+    names.extend(note.iter().map(|n| format!("note {}: {}", n.entry, n.file)));
+    for entry in &series.entries {
+        match &entry.change {
+            Change::Derive(rule) => {
+                names.insert(format!("derive {} from {}", rule.name, rule.function));
+            }
+            Change::Patch { bytes, .. } => {
+                let parsed = patch::parse(bytes).map(|p| p.files).unwrap_or_default();
+                let files = parsed.iter().filter_map(|f| f.old_name.as_deref());
+                names.extend(files.map(|file| {
+                    let file = String::from_utf8_lossy(file);
+                    let path = file.splitn(STRIP + 1, '/').last().unwrap_or(&file);
+                    format!("note {}: {path}", entry.name)
+                }));
+            }
+        }
+    }
+    names
 }
 
 /// The contracts at the target, the notes against the new patches.

@@ -123,7 +123,7 @@ fn write_folder(dir: &Path, series: &Series, plan: &Plan, new: &NewPin) -> Resul
     let patches = new_patches(series, &plan.entries)?;
     let patches: Vec<_> = patches.iter().map(|(n, p)| (*n, p)).collect();
     let notes = series_text::notes(&series.contracts.note, &patches, &plan.entries);
-    let text = series_text::rewritten(&old, plan, &notes)?;
+    let text = series_text::rewritten(&old, plan, &notes, &new.commit.to_string())?;
     write(&dir.join(SERIES_FILE), text.as_bytes())?;
     write(&dir.join(LISTING), new.listing.to_text().as_bytes())
 }

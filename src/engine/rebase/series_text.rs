@@ -75,7 +75,9 @@ fn removed(patches: &[(&str, &Patch)]) -> Removed {
     out
 }
 
-/// The new text.
+/// The new text, for the commit `target`. What was accepted of a contract for
+/// it is kept there with its reason; what was accepted for another target was
+/// said of another pin's text, and goes.
 ///
 /// # Errors
 /// The old text is no document, which it was when it was loaded.
@@ -83,6 +85,7 @@ pub(super) fn rewritten(
     old: &str,
     plan: &Plan,
     kept_notes: &[KeptNote],
+    target: &str,
 ) -> Result<String, RebaseError> {
     let mut document: DocumentMut = old.parse().map_err(|e: toml_edit::TomlError| {
         RebaseError::State { path: crate::series::SERIES_FILE.into(), what: e.message().into() }
@@ -92,6 +95,10 @@ pub(super) fn rewritten(
         for table in tables(&mut document, kind) {
             table.remove("acknowledged");
         }
+    }
+    // What was accepted is found by the names that the contracts had.
+    for verdict in &plan.contracts {
+        accepted(&mut document, verdict, target);
     }
     for verdict in &plan.contracts {
         moved(&mut document, verdict);
@@ -145,31 +152,68 @@ fn remove_where(array: &mut ArrayOfTables, gone: impl Fn(&Table) -> bool) {
     }
 }
 
-/// Points a citation at its new lines, and a watch at its renamed file. Of a
-/// citation whose lines changed and were accepted, the symbol's place is taken.
+/// Writes down why a contract that changed was accepted.
+fn accepted(document: &mut DocumentMut, verdict: &Verdict, target: &str) {
+    let Some(reason) = verdict.acknowledged.as_deref() else { return };
+    let given = || {
+        let mut table = toml_edit::InlineTable::new();
+        table.insert("target", target.into());
+        table.insert("reason", reason.into());
+        value(toml_edit::Array::from_iter([table]))
+    };
+    let key = match verdict.kind {
+        ContractKind::Note => return,
+        ContractKind::Derive => "entry",
+        kind => kind.as_str(),
+    };
+    for table in tables(document, key).filter(|table| is_of(table, verdict)) {
+        match table.get_mut("derive").and_then(Item::as_table_like_mut) {
+            Some(rule) => rule.insert("acknowledged", given()),
+            None => table.insert("acknowledged", given()),
+        };
+    }
+}
+
+/// Whether a contract's table, or the entry of a derived function, is the one a
+/// verdict is about.
+fn is_of(table: &Table, verdict: &Verdict) -> bool {
+    let text = |key: &str| table.get(key).and_then(Item::as_str);
+    match verdict.kind {
+        ContractKind::Watch => {
+            toml::from_str::<Watch>(&table.to_string()).is_ok_and(|w| w.title() == verdict.name)
+        }
+        ContractKind::Kernel => text("name") == Some(&verdict.name),
+        ContractKind::Cite => text("at") == Some(&verdict.name),
+        ContractKind::Derive => {
+            let rule = table.get("derive").and_then(Item::as_table_like);
+            let of = |key: &str| rule?.get(key)?.as_str();
+            match (of("name"), of("function")) {
+                (Some(name), Some(function)) => verdict.name == format!("{name} from {function}"),
+                _ => false,
+            }
+        }
+        ContractKind::Note => false,
+    }
+}
+
+/// Points a citation at its new lines, a watch and a kernel at their renamed
+/// files. Of a citation whose lines changed and were accepted, the symbol's place is taken.
 fn moved(document: &mut DocumentMut, verdict: &Verdict) {
     let accepted = (verdict.status == Status::Acknowledged).then_some(&verdict.place);
-    let text = |table: &Table, key: &str| table.get(key)?.as_str().map(str::to_owned);
-    match verdict.kind {
-        ContractKind::Cite => {
-            let place = verdict.moved_to.as_ref().or(accepted.and_then(Option::as_ref));
-            let Some(place) = place else { return };
-            for table in tables(document, "cite") {
-                if text(table, "at").as_ref() == Some(&verdict.name) {
-                    table["at"] = value(place.as_str());
-                }
-            }
+    let place = match verdict.kind {
+        ContractKind::Cite => verdict.moved_to.as_ref().or(accepted.and_then(Option::as_ref)),
+        ContractKind::Watch | ContractKind::Kernel => verdict.moved_to.as_ref(),
+        ContractKind::Note | ContractKind::Derive => return,
+    };
+    let key = if verdict.kind == ContractKind::Cite { "at" } else { "file" };
+    for table in tables(document, verdict.kind.as_str()).filter(|table| is_of(table, verdict)) {
+        if let Some(place) = place {
+            table[key] = value(place.as_str());
         }
-        ContractKind::Watch => {
-            let Some(file) = &verdict.moved_to else { return };
-            for table in tables(document, "watch") {
-                let watch = toml::from_str::<Watch>(&table.to_string());
-                if watch.is_ok_and(|w| w.title() == verdict.name) {
-                    table["file"] = value(file.as_str());
-                }
-            }
+        let host = table.get_mut("host").and_then(Item::as_table_like_mut);
+        if let (Some(host), Some(file)) = (host, &verdict.host_moved_to) {
+            host.insert("file", value(file.as_str()));
         }
-        _ => {}
     }
 }
 

@@ -73,6 +73,12 @@ pub enum Unresolved {
     },
     /// The files are upstream's: nothing of the entry is left.
     Nothing,
+    /// A file is not there, and the entry does not delete it. It was written
+    /// again.
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
     /// The rule is as it was, and did not fit.
     SameRule {
         /// The file.
@@ -206,10 +212,7 @@ impl Session {
         if self.state.stopped.as_deref() != Some(what) || !work.is_dir() {
             remove(&work)?;
             for file in files {
-                let path = work.join(file.path.as_str());
-                let folder = path.parent().unwrap_or(&work);
-                fs::create_dir_all(folder).map_err(io(folder, "cannot be made"))?;
-                write(&path, &file.marked.bytes)?;
+                write_work(&work, file)?;
             }
             self.state.stopped = Some(what.into());
         }
@@ -237,6 +240,10 @@ impl Session {
         sorted.sort_by(|a, b| a.path.cmp(&b.path));
         for file in sorted {
             let (path, now) = finished(&work, file)?;
+            if now.is_none() && !file.deleted {
+                write_work(&work, file)?;
+                return Ok(Err(Unresolved::Missing { path }));
+            }
             if let Some(line) = now.as_ref().and_then(|f| markers::first_marker(&f.bytes)) {
                 return Ok(Err(Unresolved::Marker { path, line }));
             }
@@ -337,6 +344,14 @@ impl Session {
         }
         self.end()
     }
+}
+
+/// Writes a file for a person to finish.
+fn write_work(work: &Path, file: &Unfinished) -> Result<(), RebaseError> {
+    let path = work.join(file.path.as_str());
+    let folder = path.parent().unwrap_or(work);
+    fs::create_dir_all(folder).map_err(io(folder, "cannot be made"))?;
+    write(&path, &file.marked.bytes)
 }
 
 /// A person's file; a mode that the file system cannot tell is the one before.

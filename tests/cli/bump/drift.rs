@@ -1,11 +1,12 @@
 //! `overlay drift`.
 
 use std::fs;
+use std::path::Path;
 
 use overlay_tests_support::server::{Fault, Server};
 use serde_json::Value;
 
-use super::{Bump, COMMITS, at_the_end, class};
+use super::{ACCEPT, Bump, COMMITS, OURS, Q, SERIES, at_the_end, class};
 use crate::project::git;
 
 /// Adds the tests.
@@ -17,6 +18,10 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("drift/without-a-clone-the-history-is-fetched", drift_fetched);
     test("drift/an-unknown-target-is-a-usage-error", drift_unknown);
     test("drift/an-older-target-has-causes-too", drift_older);
+    test("drift/a-function-of-another-name-is-not-its-own", drift_other_function);
+    test("drift/a-change-in-the-function-is-changed-nearby", drift_nearby);
+    test("drift/a-renamed-file-has-later-causes", drift_after_rename);
+    test("drift/what-follows-from-an-earlier-entry-says-so", drift_cascade);
     test("drift/a-branch-is-not-blamed-for-what-it-lacks", drift_branch);
 }
 
@@ -157,6 +162,150 @@ fn drift_unknown() {
     bump.run(&["drift", "--to", "v9"]).assert_status(2);
     let run = bump.tool.run(["drift", "--to", "v9"]);
     run.assert_status(4);
+}
+
+/// Replaces text of a file; it must be there.
+fn edit(file: &Path, from: &str, to: &str) {
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.contains(from), "{from}\n{text}");
+    fs::write(file, text.replacen(from, to, 1)).unwrap();
+}
+
+fn drift_other_function() {
+    let bump = Bump::new();
+    bump.branch("side", 0, "Rename last (#30)", |clone| {
+        edit(&clone.join("q.h"), "int last(", "int final(");
+    });
+    let run = bump.run(&["drift", "--to", "side"]);
+    run.assert_status(1);
+    for line in [
+        "conflict     ours, hunk 1",
+        "its function `last` is gone: upstream took it away or gave it another name; its lines \
+         stand in `final`",
+        "Rename last (#30)",
+    ] {
+        assert!(run.stdout().contains(line), "{line}\n{}", run.shown());
+    }
+    // Gone, and its lines with it.
+    bump.branch("gone", 0, "Drop last (#31)", |clone| {
+        let text = fs::read_to_string(clone.join("q.h")).unwrap();
+        fs::write(clone.join("q.h"), text.split("int last").next().unwrap()).unwrap();
+    });
+    let run = bump.run(&["drift", "--to", "gone"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("its function `last` is gone"), "{}", run.shown());
+}
+
+fn drift_nearby() {
+    let far = (1..7).map(|i| format!("  y = {i};\n")).collect::<String>();
+    let long = Bump::of(&format!("{Q}\nint far(int y) {{\n{far}  return y;\n}}\n"));
+    let hunk = "@@ -26,6 +27,7 @@ int last(int x) {\n int far(int y) {\n   y = 1;\n   y = 2;\n\
+                +  y = 0;\n   y = 3;\n   y = 4;\n   y = 5;\n";
+    long.write(&format!("{}/ours.patch", long.folder(0)), &format!("{OURS}{hunk}"));
+    // Further out than the context, and in the same function.
+    long.branch("side", 0, "Return more (#33)", |clone| {
+        edit(&clone.join("q.h"), "  return y;\n", "  return y + 1;\n");
+    });
+    let run = long.run(&["drift", "--to", "side", "--diff"]);
+    run.assert_status(0);
+    let shown =
+        ["Placed, and changed nearby:", "ours, hunk 2  q.h:", "-  return y;", "+  return y + 1;"];
+    for line in shown {
+        assert!(run.stdout().contains(line), "{line}\n{}", run.shown());
+    }
+    let run = long.run(&["drift", "--to", "side", "--format", "json"]);
+    let hunk = &run.json()["entries"][1]["hunks"][1];
+    assert_eq!(hunk["class"], "exact", "its place and its lines are the same");
+    let diff = hunk["nearby"]["diff"].as_array().unwrap();
+    assert!(diff.contains(&"+  return y + 1;".into()), "{hunk}");
+    let run = long.run(&["rebase", "--to", "side"]);
+    run.assert_status(0);
+    for line in shown {
+        assert!(run.stdout().contains(line), "{line}\n{}", run.shown());
+    }
+}
+
+fn drift_after_rename() {
+    let bump = Bump::new();
+    bump.branch("side", 0, "Rename it (#22)", |clone| {
+        fs::rename(clone.join("q.h"), clone.join("r.h")).unwrap();
+    });
+    bump.commit("side", "Rework last (#23)", |clone| {
+        edit(&clone.join("r.h"), "  x = x * 2;\n", "  x = x * 3;\n");
+    });
+    bump.commit("side", "Rename it again (#24)", |clone| {
+        fs::rename(clone.join("r.h"), clone.join("s.h")).unwrap();
+    });
+    bump.commit("side", "Split the sum (#25)", |clone| {
+        edit(&clone.join("s.h"), "i < n; i++", "i < n; i += 2");
+    });
+    let run = bump.run(&["drift", "--to", "side", "--format", "json", "--history"]);
+    let json = run.json();
+    let of = |name: &str, state: &str| {
+        let found = findings(&json).into_iter().find(|f| f.0 == name && f.1 == state);
+        found.unwrap_or_else(|| panic!("{name} {state}: {}", run.shown())).3
+    };
+    assert_eq!(of("ours", "conflict"), Some(23));
+    assert_eq!(of("impl", "changed"), Some(25));
+    assert_eq!(of("fix", "file-moved"), Some(22));
+    assert_eq!(json["touching"], 4);
+    let steps: Vec<u64> = json["history"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| s["commit"]["pull"].as_u64().unwrap())
+        .collect();
+    assert_eq!(steps, [22, 23, 25], "the second rename changes no state");
+    let watch = json["contracts"].as_array().unwrap().iter().find(|c| c["name"] == "impl");
+    assert_eq!(watch.unwrap()["place"], "s.h:8");
+}
+
+const CASCADE: &str = "\
+--- a/q.h
++++ b/q.h
+@@ -21,5 +21,6 @@ int fixed() {
+   x = x + 1;
+   x = x * 2; // ours
++  x = x - 7;
+   x = x - 1;
+   return x;
+ }
+";
+
+fn drift_cascade() {
+    let bump = Bump::new();
+    let folder = bump.folder(0);
+    bump.write(&format!("{folder}/after.patch"), CASCADE);
+    let next = "\n[[entry]]\nname = \"helper-copy\"";
+    let entry = "\n[[entry]]\nname = \"after\"\npatch = \"after.patch\"\ngroup = \"metal\"\n\
+                 reason = \"x\"\nforwarded = \"no\"\n";
+    bump.write(
+        &format!("{folder}/series.toml"),
+        &SERIES.replacen(next, &format!("{entry}{next}"), 1),
+    );
+    let (status, json) = bump.drift(4);
+    assert_eq!(status, Some(1));
+    let finding = |name: &str| {
+        let all = json["findings"].as_array().unwrap();
+        all.iter().find(|f| f["entry"] == name && f["state"] == "conflict").unwrap().clone()
+    };
+    assert_eq!(finding("ours")["cause"]["pull"], 14);
+    assert_eq!(
+        (&finding("after")["follows"], &finding("after")["cause"]),
+        (&"ours".into(), &Value::Null)
+    );
+    let run = bump.run(&["drift", "--to", "main"]);
+    let told = "it leans on lines of the earlier entry `ours`, which are not there";
+    assert!(run.stdout().contains(told), "{}", run.shown());
+    assert_eq!(run.stdout().matches("Rework last (#14)").count(), 1, "{}", run.shown());
+    let run = bump.run(&["drift", "--to", "main", "--format", "markdown"]);
+    assert!(run.stdout().contains("| follows from ours |"), "{}", run.shown());
+    // An entry that was left out takes those that rest on it along.
+    let run = bump.run(&["rebase", "--to", "main", "--accept", ACCEPT]);
+    run.assert_status(1);
+    let run = bump.run(&["rebase", "--skip", "ours"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains(told), "{}", run.shown());
 }
 
 fn drift_older() {

@@ -14,6 +14,12 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/a-contract-stops-it-until-accepted", rebase_contract);
     test("rebase/a-conflict-is-finished-by-hand", rebase_conflict);
     test("rebase/an-entry-can-be-left-out", rebase_skip);
+    test("rebase/a-work-file-that-is-gone-settles-nothing", rebase_deleted_work);
+    test("rebase/a-reason-is-kept-in-the-new-series", rebase_reasons);
+    test("rebase/a-contract-nobody-has-cannot-be-accepted", rebase_accept_checked);
+    test("rebase/a-renamed-kernel-file-is-followed", rebase_renamed_kernel);
+    test("rebase/markdown-for-a-pull-request", rebase_markdown);
+    test("rebase/status-tells-programs-too", rebase_in_status);
     test("rebase/given-up-all-is-as-it-was", rebase_abort);
     test("rebase/a-half-written-pin-is-taken-back-or-finished", rebase_half_written);
     test("rebase/killed-at-any-time-it-is-whole", rebase_killed);
@@ -137,6 +143,165 @@ fn rebase_skip() {
     let series = bump.read(&format!("{}/series.toml", bump.folder(4)));
     assert!(!series.contains("\"ours\"") && series.contains("\"other\""), "{series}");
     assert_eq!(bump.drift(4).0, Some(0));
+}
+
+fn rebase_deleted_work() {
+    let bump = stopped();
+    let work = bump.read(WORK);
+    fs::remove_file(bump.tool.path(WORK)).unwrap();
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(2);
+    assert!(
+        run.stderr().contains("the file was not there, which settles nothing"),
+        "{}",
+        run.shown()
+    );
+    assert_eq!(bump.read(WORK), work, "it is there again");
+    // The whole folder.
+    fs::remove_dir_all(bump.tool.path(".overlay-rebase/work")).unwrap();
+    bump.run(&["rebase", "--continue"]).assert_status(2);
+    assert_eq!(bump.read(WORK), work);
+    bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
+}
+
+fn rebase_reasons() {
+    let bump = Bump::new();
+    let derive = "derive helper_copy from helper=the copy may follow";
+    bump.branch("side", 2, "Change helper (#40)", |clone| {
+        let text = fs::read_to_string(clone.join("q.h")).unwrap();
+        fs::write(clone.join("q.h"), text.replace("a + 1", "a + 2")).unwrap();
+    });
+    bump.run(&["rebase", "--to", "side", "--accept", ACCEPT, "--accept", derive]).assert_status(0);
+    let (_, series) = bump.series();
+    let commit = bump.commit_of("side");
+    let given = |reason: &str| {
+        format!("acknowledged = [{{ target = \"{commit}\", reason = \"{reason}\" }}]")
+    };
+    let watch = format!("reason = \"ours repeats it\"\n{}\n", given("ours sums the same"));
+    assert!(series.contains(&watch), "{series}");
+    let rule = series.lines().find(|l| l.starts_with("derive = ")).unwrap();
+    assert!(rule.contains(&given("the copy may follow")), "{rule}");
+    // It is said of this bump alone: the next asks again.
+    bump.commit("side", "Split it again (#41)", |clone| {
+        let text = fs::read_to_string(clone.join("q.h")).unwrap();
+        fs::write(clone.join("q.h"), text.replace("i += 2", "i += 4")).unwrap();
+    });
+    let run = bump.run(&["rebase", "--to", "side"]);
+    run.assert_status(1);
+    let again = "watch impl=still the same";
+    bump.run(&["rebase", "--continue", "--accept", again]).assert_status(0);
+    let (_, series) = bump.series();
+    assert!(!series.contains("ours sums the same") && !series.contains("may follow"), "{series}");
+    assert!(series.contains("still the same"), "{series}");
+}
+
+fn rebase_accept_checked() {
+    let bump = Bump::new();
+    let before = bump.files();
+    for wrong in ["watch nothing=x", "watch impl=", "impl=x", "watch impl"] {
+        let run = bump.run(&["rebase", "--to", &bump.commits[2], "--accept", wrong]);
+        run.assert_status(2);
+        bump.run(&["rebase", "--dry-run", "--to", "main", "--accept", wrong]).assert_status(2);
+    }
+    let run = bump.run(&["rebase", "--to", &bump.commits[2], "--accept", "watch nothing=x"]);
+    assert!(run.stderr().contains("the series has no contract `watch nothing`"), "{}", run.shown());
+    assert!(run.stderr().contains("there are: watch impl"), "{}", run.shown());
+    assert_eq!(bump.files(), before);
+    bump.run(&["rebase", "--to", &bump.commits[2]]).assert_status(1);
+    bump.run(&["rebase", "--accept", ACCEPT]).assert_status(2);
+    bump.run(&["rebase", "--abort", "--accept", ACCEPT]).assert_status(2);
+    bump.run(&["rebase", "--continue", "--accept", "watch other=x"]).assert_status(2);
+    bump.run(&["rebase", "--continue", "--accept", ACCEPT]).assert_status(0);
+}
+
+const KERNELS: &str = "\
+#define make(name) \\
+  template [[host_name(#name)]] [[kernel]] void name(device float* x);
+make(first_kernel)
+make(second_kernel)
+";
+const HOST: &str = "void dispatch() {\n  ask(\"first_kernel\");\n}\n";
+
+fn rebase_renamed_kernel() {
+    let bump = Bump::new();
+    // A pin that has kernels: the bump to it comes first.
+    bump.branch("kernels", 0, "Add kernels (#50)", |clone| {
+        fs::write(clone.join("k.metal"), KERNELS).unwrap();
+        fs::write(clone.join("host.cpp"), HOST).unwrap();
+    });
+    bump.run(&["rebase", "--to", "kernels"]).assert_status(0);
+    let (folder, series) = bump.series();
+    let contract = "\n[[kernel]]\nname = \"first_kernel\"\nfile = \"k.metal\"\n\
+                    host = { file = \"host.cpp\", function = \"dispatch\" }\nreason = \"we ask\"\n";
+    bump.write(&format!("{folder}/series.toml"), &format!("{series}{contract}"));
+    bump.commit("kernels", "Rename both (#51)", |clone| {
+        fs::rename(clone.join("k.metal"), clone.join("l.metal")).unwrap();
+        fs::rename(clone.join("host.cpp"), clone.join("device.cpp")).unwrap();
+    });
+    let run = bump.run(&["rebase", "--to", "kernels"]);
+    run.assert_status(0);
+    assert!(run.stdout().contains("kernel first_kernel is in l.metal now"), "{}", run.shown());
+    let (folder, series) = bump.series();
+    let moved = contract.replace("k.metal", "l.metal").replace("host.cpp", "device.cpp");
+    assert!(series.ends_with(&moved), "{series}");
+    // A file that is taken apart has no new name; its kernels have.
+    bump.commit("kernels", "Take it apart (#52)", |clone| {
+        fs::remove_file(clone.join("l.metal")).unwrap();
+        for (name, kernel) in [("one.metal", "first_kernel"), ("two.metal", "second_kernel")] {
+            let head = KERNELS.split("make(first").next().unwrap();
+            let text = format!("// All of it is new here.\n// {name}\n\n{head}\nmake({kernel})\n");
+            let more: String = (0..20).map(|i| format!("// line {i} of {name}\n")).collect();
+            fs::write(clone.join(name), text + &more).unwrap();
+        }
+    });
+    bump.run(&["rebase", "--to", "kernels"]).assert_status(0);
+    let (after, series) = bump.series();
+    assert_ne!(after, folder);
+    assert!(series.ends_with(&moved.replace("l.metal", "one.metal")), "{series}");
+}
+
+fn rebase_markdown() {
+    let bump = Bump::new();
+    let run = bump.run(&["rebase", "--dry-run", "--to", "main", "--format", "markdown"]);
+    run.assert_status(1);
+    for line in [
+        "| fix | landed | with ",
+        "Mend fixed (#13) |",
+        "**Stopped** at `ours`, which does not hold:",
+        "- **conflict** hunk 1, `q.h`: upstream changed the lines it changes",
+    ] {
+        assert!(run.stdout().contains(line), "{line}\n{}", run.shown());
+    }
+    let to = &bump.commits[2];
+    let run = bump.run(&["rebase", "--to", to, "--accept", ACCEPT, "--format", "markdown"]);
+    run.assert_status(0);
+    for line in [
+        "| ours | refreshed |  |",
+        "- watch impl: its tokens changed: ",
+        "; accepted: ours sums the same",
+        "- cite q.h:8 is in `q.h:11` now",
+        "<details><summary>watch impl</summary>",
+        "+  for (int i = 0; i < n; i += 2) {",
+        "The series is in `patches/",
+    ] {
+        assert!(run.stdout().contains(line), "{line}\n{}", run.shown());
+    }
+}
+
+fn rebase_in_status() {
+    let bump = stopped();
+    let run = bump.run(&["status", "--format", "json"]);
+    run.assert_status(1);
+    let json = run.json();
+    let (rebase, to) = (&json["rebase"], &bump.commits[4]);
+    assert_eq!((&rebase["to"], &rebase["stopped"]), (&to.as_str().into(), &"ours".into()));
+    assert_eq!(json["tree"], serde_json::Value::Null, "nothing is published yet");
+    bump.run(&["apply"]).assert_status(0);
+    let json = bump.run(&["status", "--format", "json"]).json();
+    assert_eq!((&json["rebase"]["stopped"], &json["whole"]), (&"ours".into(), &true.into()));
+    bump.run(&["rebase", "--abort"]).assert_status(0);
+    let json = bump.run(&["status", "--format", "json"]).json();
+    assert_eq!((&json["rebase"], &json["whole"]), (&serde_json::Value::Null, &true.into()));
 }
 
 fn rebase_abort() {
