@@ -1,6 +1,7 @@
 //! `overlay drift` and `overlay rebase`, on an upstream made for the test.
 
 mod drift;
+mod kill;
 mod rebase;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ pub fn add(suite: &mut Suite) {
     };
     drift::add(&mut test);
     rebase::add(&mut test);
+    kill::add(&mut test);
 }
 
 const Q: &str = "\

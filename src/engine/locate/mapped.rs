@@ -182,7 +182,8 @@ fn own_function(
         return Ok(());
     };
     let mut names = (class_name(base, then, was.start), class_name(text, now, is.start));
-    if !both.reads() && names == (None, None) {
+    // A head that was not read as a function's may be one all the same.
+    if names == (None, None) && !both.is_read(then) {
         names = (heading_name(base, then, was.start), heading_name(text, now, is.start));
     }
     match names {

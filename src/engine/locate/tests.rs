@@ -260,6 +260,22 @@ fn where_no_function_can_be_read_the_heading_names_it() {
 }
 
 #[test]
+fn a_head_that_no_function_was_read_from_counts() {
+    // The second is one that the reader of functions does not know.
+    let macros =
+        "int f() {\n  return 1;\n}\n\nTEST_OF(first)\n  one\n  two\n  three\n  four\nEND\n";
+    let body = "@@ -6,4 +6,5 @@\n   one\n   two\n+  new\n   three\n   four\n";
+    assert_eq!(classes(&mapped(body, macros, &macros.replace("return 1", "return 2"))), ["exact"]);
+    let other = macros.replace("TEST_OF(first)", "BENCH(first)");
+    assert!(why(&mapped(body, macros, &other)).contains("under `BENCH`"));
+    // A declaration before it is nobody's head.
+    let base = "int f() {\n  return 1;\n}\nstruct A;\nint a;\nint b;\nint c;\nint d;\n";
+    let body = "@@ -5,4 +5,5 @@\n int a;\n int b;\n+int n;\n int c;\n int d;\n";
+    let more = base.replace("struct A;", "struct B;");
+    assert_eq!(classes(&mapped(body, base, &more)), ["exact"]);
+}
+
+#[test]
 fn a_place_outside_of_any_function_stays_outside() {
     let base = format!("{KERNEL}\nint a;\nint b;\nint c;\nint d;\n");
     let body = "@@ -9,4 +9,5 @@\n int a;\n int b;\n+int n;\n int c;\n int d;\n";

@@ -210,6 +210,11 @@ impl<'t> Both<'t> {
         self.gone(self.base.holding(was).last()?)
     }
 
+    /// Whether a line of the base is part of a function that was read.
+    pub(super) fn is_read(&self, line: usize) -> bool {
+        self.base.scopes.iter().any(|s| s.lines.contains(&line))
+    }
+
     /// Whether lines of the base stand in a function.
     pub(super) fn is_inside(&self, was: &Range<usize>) -> bool {
         !self.base.holding(was).is_empty()
@@ -257,6 +262,9 @@ impl<'t> Both<'t> {
 /// after it up to `until` count.
 pub(super) fn heading_name(text: &[&[u8]], heading: usize, until: usize) -> Option<Vec<u8>> {
     let first = text[heading];
+    if is_statement(first) {
+        return None;
+    }
     let more = first.starts_with(b"template") && !first.contains(&b'(');
     let end = if more { until.max(heading + 1) } else { heading + 1 };
     let line = text[heading..end.min(text.len())].concat();
@@ -266,10 +274,16 @@ pub(super) fn heading_name(text: &[&[u8]], heading: usize, until: usize) -> Opti
     Some(before[begin..].to_vec()).filter(|name| !name.is_empty())
 }
 
+/// Whether a line that is no head ends here: a declaration.
+fn is_statement(line: &[u8]) -> bool {
+    line.trim_ascii_end().ends_with(b";")
+}
+
 /// The name of the class that a heading opens and that no line up to `until`
 /// closes.
 pub(super) fn class_name(text: &[&[u8]], heading: usize, until: usize) -> Option<Vec<u8>> {
-    if text[heading..until.min(text.len())].iter().any(|l| l.starts_with(b"}")) {
+    let closed = text[heading..until.min(text.len())].iter().any(|l| l.starts_with(b"}"));
+    if closed || is_statement(text[heading]) {
         return None;
     }
     let mut words =

@@ -1,9 +1,6 @@
 //! `overlay rebase`.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use super::{ACCEPT, Bump, FIX, OTHER, Q, SERIES, class, stop, stopped};
 
@@ -21,14 +18,11 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/markdown-for-a-pull-request", rebase_markdown);
     test("rebase/status-tells-programs-too", rebase_in_status);
     test("rebase/given-up-all-is-as-it-was", rebase_abort);
-    test("rebase/a-half-written-pin-is-taken-back-or-finished", rebase_half_written);
-    test("rebase/killed-at-any-time-it-is-whole", rebase_killed);
     test("rebase/a-series-edited-on-the-way-is-refused", rebase_edited);
     test("rebase/a-taken-name-is-mended-in-the-rule", rebase_rule);
     test("rebase/a-renamed-file-is-followed", rebase_renamed);
     test("rebase/a-moved-pin-can-still-be-given-up", rebase_abort_moved);
     test("rebase/a-folder-that-is-there-stays", rebase_taken_folder);
-    test("rebase/killed-while-going-on-it-is-whole", rebase_killed_later);
 }
 
 fn rebase_clean() {
@@ -93,7 +87,7 @@ fn rebase_contract() {
     assert!(!bump.tool.path(".overlay-rebase").exists());
 }
 
-const WORK: &str = ".overlay-rebase/work/q.h";
+pub(super) const WORK: &str = ".overlay-rebase/work/q.h";
 
 fn rebase_conflict() {
     let bump = stopped();
@@ -314,52 +308,6 @@ fn rebase_abort() {
     bump.run(&["drift", "--to", &bump.commits[1]]).assert_status(0);
 }
 
-/// What a kill between the folder and the pin leaves.
-fn half_written() -> (Bump, BTreeMap<String, Vec<u8>>) {
-    let bump = stopped();
-    let mut before = bump.files();
-    before.retain(|name, _| !name.starts_with(".overlay-rebase"));
-    let state = bump.read(".overlay-rebase/state.json");
-    bump.write(
-        ".overlay-rebase/state.json",
-        &state.replace("\"publishing\": false", "\"publishing\": true"),
-    );
-    bump.write(&format!("{}/half.patch", bump.folder(4)), "x");
-    bump.write(&format!("{}.toml", bump.folder(0)), &bump.read("mlx-pin.toml"));
-    (bump, before)
-}
-
-fn rebase_half_written() {
-    let (bump, before) = half_written();
-    bump.run(&["rebase", "--abort"]).assert_status(0);
-    assert_eq!(bump.files(), before);
-    let (bump, _) = half_written();
-    bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
-    assert!(!bump.tool.path(format!("{}/half.patch", bump.folder(4))).exists());
-    assert_eq!(bump.drift(4).0, Some(0));
-}
-
-fn rebase_killed() {
-    for wait in [1, 5, 10, 20, 40, 60, 80, 120, 160, 240] {
-        let bump = Bump::new();
-        let before = bump.files();
-        kill_after(&bump, &["rebase", "--to", &bump.commits[1]], 1000 * wait);
-        if bump.tool.path(".overlay-rebase/state.json").exists() {
-            let end = if wait % 20 == 0 { "--continue" } else { "--abort" };
-            bump.run(&["rebase", end]).assert_status(0);
-        }
-        let moved = bump.read("mlx-pin.toml").contains(&bump.commits[1]);
-        let mut after = bump.files();
-        after.retain(|name, _| !name.starts_with(".overlay-rebase"));
-        if moved {
-            assert_eq!(bump.drift(1).0, Some(0), "killed after {wait} ms");
-        } else {
-            assert_eq!(after, before, "killed after {wait} ms");
-            bump.run(&["rebase", "--to", &bump.commits[1]]).assert_status(0);
-        }
-    }
-}
-
 fn rebase_edited() {
     let bump = stopped();
     let series = format!("{}/series.toml", bump.folder(0));
@@ -451,77 +399,4 @@ fn rebase_taken_folder() {
     bump.run(&["rebase", "--continue"]).assert_status(3);
     bump.run(&["rebase", "--abort"]).assert_status(0);
     assert_eq!(bump.read(&mine), "mine");
-}
-
-/// Starts the tool and kills it after so many microseconds.
-fn kill_after(bump: &Bump, arguments: &[&str], wait: u64) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_overlay"))
-        .args(arguments)
-        .current_dir(bump.tool.path(""))
-        .env("MLX_OVERLAY_UPSTREAM", bump.tool.path("clone"))
-        .env("MLX_OVERLAY_CACHE", bump.tool.path(".cache"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(Duration::from_micros(wait));
-    let _ = child.kill();
-    child.wait().unwrap();
-}
-
-/// Kills each step of a rebase that stopped, at many moments, and goes on.
-fn rebase_killed_later() {
-    let run_time = {
-        let bump = stopped();
-        let begun = std::time::Instant::now();
-        bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
-        u64::try_from(begun.elapsed().as_micros()).unwrap()
-    };
-    let mut interrupted = 0;
-    for kill in 0..12 {
-        let wait = run_time * kill / 11;
-        for step in ["--skip", "--continue", "--abort"] {
-            let bump = Bump::new();
-            let before = bump.files();
-            let bump = stop(bump);
-            if step == "--continue" {
-                let text = bump.read(WORK);
-                let (head, rest) = text.split_once("<<<<<<<").unwrap();
-                let (_, tail) = rest.split_once(">>>>>>> ours\n").unwrap();
-                bump.write(WORK, &format!("{head}  x = x * 3;\n  x = x - 1;\n{tail}"));
-            }
-            let arguments: &[&str] =
-                if step == "--skip" { &["rebase", step, "ours"] } else { &["rebase", step] };
-            kill_after(&bump, arguments, wait);
-            let told = format!("{step}, killed after {wait} µs");
-            if bump.tool.path(".overlay-rebase/state.json").exists() {
-                interrupted += 1;
-                let standing = bump.run(&["rebase"]);
-                standing.assert_status(1);
-                // A decision that was on the disk is not asked for again.
-                let again = match step {
-                    "--skip" if standing.stdout().contains("left out ours") => {
-                        &["rebase", "--continue"]
-                    }
-                    _ => arguments,
-                };
-                bump.run(again).assert_status(0);
-            }
-            assert!(!bump.tool.path(".overlay-rebase/state.json").exists(), "{told}");
-            let moved = bump.read("mlx-pin.toml").contains(&bump.commits[4]);
-            assert_eq!(moved, step != "--abort", "{told}");
-            let after = bump.files();
-            for (name, bytes) in before.iter().filter(|(n, _)| n.starts_with(&bump.folder(0))) {
-                assert_eq!(after.get(name), Some(bytes), "{name}: {told}");
-            }
-            if moved {
-                assert_eq!(bump.drift(4).0, Some(0), "{told}");
-            } else {
-                let mut after = after;
-                after.retain(|name, _| !name.starts_with(".overlay-rebase"));
-                assert_eq!(after, before, "{told}");
-            }
-        }
-    }
-    assert!(interrupted > 6, "{interrupted} of 36 kills came in time");
 }
