@@ -96,7 +96,12 @@ fn stated(hunk: &Hunk) -> usize {
 /// Every place at which these lines stand.
 fn anywhere(wanted: &[&[u8]], text: &[&[u8]]) -> Vec<usize> {
     let Some(last) = text.len().checked_sub(wanted.len()) else { return Vec::new() };
-    (0..=last).filter(|&at| text[at..at + wanted.len()] == *wanted).collect()
+    // Few lines are as long as the longest: those that are not need no reading.
+    let longest = wanted.iter().enumerate().max_by_key(|(_, line)| line.len()).map(|(i, _)| i);
+    (0..=last)
+        .filter(|&at| longest.is_none_or(|i| text[at + i] == wanted[i]))
+        .filter(|&at| text[at..at + wanted.len()] == *wanted)
+        .collect()
 }
 
 /// Lines of context before the first and after the last change.
