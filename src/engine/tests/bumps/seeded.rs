@@ -21,7 +21,7 @@ const HOST: &str = "mlx/backend/metal/quantized.cpp";
 
 /// What is replaced in which file, counted from 0 where it stands often, and
 /// the contract that must tell.
-const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 7] = [
+const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 9] = [
     (
         "the accumulation is split",
         HEADER,
@@ -56,6 +56,24 @@ const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 7] = [
         0,
         "bool fast = N % bn == 0 || K % qmv_fast_k_alignment(bits) == 0;",
         "qmv: bool fast",
+        Status::Changed,
+    ),
+    (
+        "the host packs otherwise than the kernels of that name",
+        "mlx/backend/common/quantized.h",
+        "(bits == 3 || bits == 5) ? 8",
+        0,
+        "(bits == 3 || bits == 5) ? 16",
+        "mlx::core::get_pack_factor",
+        Status::Changed,
+    ),
+    (
+        "kernels from text are compiled with fast math",
+        "mlx/backend/common/metal_kernel.h",
+        "MathMode math_mode = MathMode::Safe;",
+        0,
+        "MathMode math_mode = MathMode::Fast;",
+        "mlx/backend/common/metal_kernel.h: MathMode math_mode",
         Status::Changed,
     ),
     (
