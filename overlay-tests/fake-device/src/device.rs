@@ -95,12 +95,16 @@ pub struct Counts {
 
 /// How x lies in something larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum View {
     /// Contiguous, from the second value on.
     Shifted,
+    /// The same from the third.
+    ShiftedByTwo,
     /// Its rows lie apart.
     Apart,
+    /// Its matrices lie a value apart, their rows do not.
+    MatricesApart,
 }
 
 /// What the guard kept from being streamed.
@@ -321,6 +325,7 @@ impl Device {
     ) -> Result<Vec<Route>, FakeDeviceError> {
         let mut request = json!(product);
         request["view"] = json!(view);
+        request["arguments"] = true.into();
         self.ask_route(request, 0, m)
     }
 

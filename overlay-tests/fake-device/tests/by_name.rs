@@ -4,7 +4,7 @@ use std::path::Path;
 
 use mlx_overlay_fake_device::architecture::Architecture;
 use mlx_overlay_fake_device::build::Kernels;
-use mlx_overlay_fake_device::device::{Device, Route, View};
+use mlx_overlay_fake_device::device::{Argument, Device, Route, View};
 use mlx_overlay_fake_device::product::{Mode, Number, Packing, Policy, Product};
 use mlx_overlay_fake_device::release::Release;
 use mlx_overlay_fake_device::routing::{self, Routed};
@@ -106,7 +106,8 @@ fn views() {
         let product = Product { batch, ..four_bits(512, 512) };
         for policy in Policy::ALL {
             device.set_policy(None, Some(policy)).expect("a policy");
-            for view in [View::Shifted, View::Apart] {
+            let shifted = [View::Shifted, View::ShiftedByTwo, View::Apart];
+            for view in shifted.into_iter().chain((batch > 1).then_some(View::MatricesApart)) {
                 let routes = device.route_of_view(&product, view, &[1, 4]).expect("routes");
                 for (m, route) in [1, 4].into_iter().zip(&routes) {
                     let Route::Dispatched(dispatches) = route else { panic!("{route:?}") };
@@ -117,6 +118,13 @@ fn views() {
                     let copied = view == View::Apart || family == Family::Streamed;
                     assert_eq!(copies.len(), usize::from(copied), "{policy:?} {view:?} {m}");
                     assert!(copies.iter().all(|copy| copy.kernel.contains("copy")), "{copies:?}");
+                    if copied && batch > 1 {
+                        // The strides are the copy's, behind M where a kernel takes M.
+                        let at = if m > 1 && policy != Policy::Narrow { 10 } else { 9 };
+                        let strides = [i64::from(m) * 512, 512, 1];
+                        let bytes = strides.into_iter().flat_map(i64::to_le_bytes).collect();
+                        assert_eq!(last.arguments[&at], Argument::Bytes { bytes }, "{view:?}");
+                    }
                 }
             }
         }
@@ -140,6 +148,8 @@ fn nearest_wins() {
     let architecture = Architecture { generation: 15, size: 's' };
     let mut device = device(Kernels::ByName, architecture.generation, architecture.size);
     let (set, unset) = (device.make_stream().expect("one"), device.make_stream().expect("two"));
+    // Settings are kept in blocks of 64 streams, then 128: one in each.
+    let more = (0..200).map(|_| device.make_stream().expect("another")).collect::<Vec<_>>();
     let product = four_bits(512, 512);
     let settings = [None, Some(Policy::Wide), Some(Policy::Narrow), Some(Policy::Streamed)];
     for process in settings {
@@ -148,7 +158,8 @@ fn nearest_wins() {
             assert!(device.set_policy(Some(set), stream).expect("stream"), "has effect");
             let of_process = process.unwrap_or(Policy::Wide);
             let cases = [(set, stream.unwrap_or(of_process)), (unset, of_process), (0, of_process)];
-            for (number, policy) in cases {
+            let more = more.iter().map(|&number| (number, of_process));
+            for (number, policy) in cases.into_iter().chain(more) {
                 let Expected { exactly, .. } = expected(architecture, &product, 4, policy);
                 let (name, ..) = exactly.expect("M = 4 is a qmv");
                 let got = went_to(&mut device, &product, number);

@@ -21,14 +21,20 @@ Json arguments(const fake::Dispatch& dispatch) {
 }
 
 // x as a user may have it: whole, or a view of something larger that starts at
-// its second value, or whose rows lie apart.
+// its second or third value, or whose rows or matrices lie apart.
 mx::array
 unread_x(const Product& p, int m, const std::string& view, mx::Stream s) {
   auto shape = p.x_shape(m);
-  if (view == "shifted") {
+  if (view == "shifted" || view == "shifted_by_two") {
+    int by = view == "shifted" ? 1 : 2;
     int size = p.batch * m * p.k;
-    auto flat = mx::slice(unread({size + 1}, p.type), {1}, {size + 1}, s);
+    auto flat = mx::slice(unread({size + by}, p.type), {by}, {size + by}, s);
     return mx::reshape(flat, shape, s);
+  }
+  if (view == "matrices_apart" && p.batch > 1) {
+    int64_t step = m * p.k + 1;
+    auto flat = unread({p.batch * static_cast<int>(step)}, p.type);
+    return mx::as_strided(flat, shape, {step, p.k, 1}, 0, s);
   }
   if (view == "apart") {
     auto wider = shape;
