@@ -1,6 +1,9 @@
 //! `overlay verify --kernels` where it cannot run. What it says of a laid tree
 //! is tested beside the harness.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use overlay_tests_support::Suite;
 
 use crate::tool::Tool;
@@ -8,6 +11,8 @@ use crate::tool::Tool;
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
     suite.test("verify-kernels/names-the-package-of-a-missing-clang", missing_clang);
+    suite.test("verify-kernels/names-the-package-of-a-missing-llvm-first", missing_llvm);
+    suite.test("verify-kernels/names-the-package-of-missing-sanitizers-first", no_sanitizers);
     suite.test("verify-kernels/full-is-of-kernels-only", full_alone);
 }
 
@@ -17,6 +22,52 @@ fn missing_clang() {
     let run = tool.run_with(&variables, ["verify", "--kernels", "tree"]);
     run.assert_status(4);
     for wanted in ["looked for no-such-clang", "apt-get install -y clang-16"] {
+        assert!(run.stderr().contains(wanted), "{wanted}: {}", run.shown());
+    }
+}
+
+/// A clang that says its version and can nothing else.
+const CLANG: &str = r#"#!/bin/sh
+[ "$1" = --version ] && echo "clang version 16.0.6" && exit 0
+echo "error: cannot find libclang_rt.asan.a" >&2
+exit 1
+"#;
+
+/// A folder to be the path, with such a clang in it.
+fn path_with_clang(tool: &Tool) -> (String, String) {
+    let (folder, clang) = (tool.path("path"), tool.path("path/clang++-16"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(&clang, CLANG).unwrap();
+    fs::set_permissions(&clang, fs::Permissions::from_mode(0o755)).unwrap();
+    (folder.display().to_string(), clang.display().to_string())
+}
+
+fn missing_llvm() {
+    let tool = Tool::new();
+    let (path, clang) = path_with_clang(&tool);
+    let run = tool.run_with(
+        &[("PATH", path.as_str()), ("MLX_OVERLAY_CLANG", clang.as_str())],
+        ["verify", "--kernels", "tree"],
+    );
+    run.assert_status(4);
+    for wanted in ["looked for llvm-dis-19", "apt-get install -y llvm-19"] {
+        assert!(run.stderr().contains(wanted), "{wanted}: {}", run.shown());
+    }
+}
+
+/// Offline and without the wheel no LLVM is asked for.
+fn no_sanitizers() {
+    let tool = Tool::new();
+    let (path, clang) = path_with_clang(&tool);
+    let kernels = tool.path("tree/mlx/backend/metal/kernels");
+    fs::create_dir_all(&kernels).unwrap();
+    fs::write(kernels.join("quantized.metal"), "").unwrap();
+    let run = tool.run_with(
+        &[("PATH", path.as_str()), ("MLX_OVERLAY_CLANG", clang.as_str())],
+        ["verify", "--kernels", "--offline", "tree"],
+    );
+    run.assert_status(4);
+    for wanted in ["cannot find libclang_rt", "apt-get install -y libclang-rt-16-dev"] {
         assert!(run.stderr().contains(wanted), "{wanted}: {}", run.shown());
     }
 }

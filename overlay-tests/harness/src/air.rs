@@ -57,7 +57,8 @@ fn bitcodes(shop: &Workshop, host_names: &[String]) -> Result<Vec<PathBuf>, Harn
             at: 0,
             why: format!("it has no kernel {name}"),
         })?;
-        let aside = tempfile::NamedTempFile::new_in(&folder).map_err(HarnessError::io(&folder))?;
+        let aside =
+            tempfile::NamedTempFile::new_in(shop.scratch()).map_err(HarnessError::io(file))?;
         fs::write(aside.path(), bitcode).map_err(HarnessError::io(file))?;
         aside.persist(file).map_err(|error| HarnessError::io(file)(error.error))?;
     }

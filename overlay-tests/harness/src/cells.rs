@@ -229,8 +229,9 @@ impl Cell {
         let y = vec![poison; (self.batches() * m * self.n) as usize * value];
         let mut table = Table::default();
         table.input(inputs.w.clone());
-        table.input(inputs.scales.clone());
-        table.input(inputs.biases.clone());
+        for groups in [&inputs.scales, &inputs.biases] {
+            table.input(self.with_rows_read(family, groups.clone()));
+        }
         table.input(x);
         table.push(y, true);
         table.ints(&[self.k as i32]);
@@ -244,9 +245,20 @@ impl Cell {
         Dispatch {
             kernel: kernel.host_name(),
             grid: kernel.grid(m, self.n, self.batches()),
-            group: [32, 2, 1],
+            group: kernel.group(),
             buffers: table.0,
         }
+    }
+
+    /// Scales or biases as a family needs them: `qmv_quad` reads those of a
+    /// whole tile of rows before it asks which rows there are.
+    fn with_rows_read(&self, family: Family, mut groups: Vec<u8>) -> Vec<u8> {
+        if let Family::Quad(_) = family {
+            let past = self.n.next_multiple_of(family.rows()) - self.n;
+            let values = (past * self.k / self.group_size) as usize;
+            groups.resize(groups.len() + values * self.number.bytes(), 0);
+        }
+        groups
     }
 
     /// Shapes and strides as MLX's `add_strides_and_shapes` binds them; strides

@@ -14,8 +14,8 @@ pub enum HarnessError {
         what: &'static str,
         /// The names tried.
         looked_for: String,
-        /// The Debian package that brings it.
-        package: &'static str,
+        /// The Debian package that brings it, or several, with "and".
+        package: String,
     },
     /// The folder is no laid MLX tree.
     #[error("{}: not an MLX tree: {missing} is missing", tree.display())]

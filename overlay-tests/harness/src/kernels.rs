@@ -197,10 +197,16 @@ impl Kernel {
     }
 
     /// The grid in threadgroups for M vectors, N rows and B matrices, as
-    /// `quantized.cpp` dispatches it: 32 × 2 threads each, of a quad 32.
+    /// `quantized.cpp` dispatches it.
     #[must_use]
     pub fn grid(&self, m: u32, n: u32, batches: u32) -> [u32; 3] {
         [m.div_ceil(self.vectors), n.div_ceil(self.family.rows()), batches]
+    }
+
+    /// Threads of a threadgroup: two simdgroups, of a quad's kernel one.
+    #[must_use]
+    pub fn group(&self) -> [u32; 3] {
+        [32, if matches!(self.family, Family::Quad(_)) { 1 } else { 2 }, 1]
     }
 }
 

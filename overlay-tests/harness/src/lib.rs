@@ -21,6 +21,7 @@ pub mod parity;
 pub mod report;
 mod run;
 pub mod runner;
+mod scratch;
 pub mod sets;
 pub mod symbolic;
 pub mod toolchain;

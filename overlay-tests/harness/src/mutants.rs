@@ -322,7 +322,8 @@ impl Mutation {
 }
 
 /// The proofs that fail on a workshop's text, for one twin at one width: each
-/// of its shapes, a part tile, and a probe so that no store hides anything.
+/// of its shapes, a part tile, a probe so that no store hides anything, and
+/// float, whose products are not exact as those of halves nearly are.
 fn caught_by(shop: &Workshop, bits: u32, order: Order) -> Result<Vec<&'static str>, HarnessError> {
     let shapes = shapes(bits, 64).into_iter().filter(|(n, k)| Order::of(bits, *n, *k) == order);
     let shapes: Vec<_> = shapes.collect();
@@ -342,7 +343,7 @@ fn caught_by(shop: &Workshop, bits: u32, order: Order) -> Result<Vec<&'static st
         shapes.iter().map(cell).collect()
     };
     let mut caught = Vec::new();
-    if numeric_fails(shop, &cells(Number::Probe))? {
+    if numeric_fails(shop, &[Number::Probe, Number::Float].map(cells).concat())? {
         caught.push("numeric");
     }
     caught.extend(symbolic_fails(shop, &cells(Number::Half))?);

@@ -16,10 +16,10 @@ use crate::report::{NotRun, Proof, Report, Traffic};
 use crate::runner::Runner;
 use crate::sets::{Set, oracle_cells, parity_cells, parity_kernels, symbolic_cells};
 use crate::symbolic::{self, Judgement};
-use crate::toolchain::Toolchain;
+use crate::toolchain::{LlvmTools, Toolchain};
 use crate::traffic::traffic;
 use crate::units::{address_space_units, units};
-use crate::workshop::{LinkKind, Mode, Workshop, in_parallel};
+use crate::workshop::{LinkKind, Mode, Workshop, in_parallel, store};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -55,14 +55,22 @@ pub fn run(
     progress: &(dyn Fn(Step) + Sync),
 ) -> Result<Report, HarnessError> {
     let start = Instant::now();
-    let shop = Workshop::open(Toolchain::find()?, tree, &options.cache)?;
+    let toolchain = Toolchain::find()?;
+    let store = store(&options.cache);
+    let has_wheel = metallib::at_hand(&store);
+    // What is missing is told here, not when its turn comes.
+    if has_wheel || !options.offline {
+        LlvmTools::find()?;
+    }
+    let shop = Workshop::open(toolchain, tree, &options.cache)?;
+    shop.sanitizers()?;
     let run = Run { shop: &shop, set: options.set, progress };
     let mut not_run = left_out(options.set);
     let mut proofs = Vec::new();
     let traffic = std::thread::scope(|scope| {
         // Beside the proofs: a download takes no core. If it fails it is tried
         // again, and its error told, where the wheel is opened.
-        let wanted = !options.offline && !metallib::at_hand(shop.store());
+        let wanted = !options.offline && !has_wheel;
         let download = wanted.then(|| scope.spawn(|| metallib::wheel(shop.store()).is_ok()));
         proofs.push(run.address_spaces()?);
         let (symbolic, loads, traffic) = run.symbolic()?;
@@ -115,7 +123,7 @@ fn left_out(set: Set) -> Vec<NotRun> {
     ];
     let quick = [
         (
-            "half and bfloat but for the projections and long rows; tiles of 4 in float; most M",
+            "half and bfloat but for the projections and long rows; most tiles of 4; most M",
             "they are in the full set",
         ),
         (

@@ -2,7 +2,7 @@
 //! other side is `cpp/serve.cpp`.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -40,7 +40,8 @@ pub struct Runner {
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
-    errors: tempfile::NamedTempFile,
+    /// What it prints: a file without a name, so that nothing is left of it.
+    errors: File,
 }
 
 impl Runner {
@@ -49,8 +50,8 @@ impl Runner {
     /// # Errors
     /// It cannot be started.
     pub fn start(program: &Path) -> Result<Self, HarnessError> {
-        let errors = tempfile::NamedTempFile::new().map_err(HarnessError::io(program))?;
-        let stderr = errors.reopen().map_err(HarnessError::io(errors.path()))?;
+        let errors = tempfile::tempfile().map_err(HarnessError::io(program))?;
+        let stderr = errors.try_clone().map_err(HarnessError::io(program))?;
         let mut child = Command::new(program)
             // The fibers' stacks are the harness's own.
             .env("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0")
@@ -107,8 +108,7 @@ impl Runner {
     fn obituary(&mut self) -> String {
         let status = self.child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
         let mut said = String::new();
-        let read =
-            File::open(self.errors.path()).and_then(|mut file| file.read_to_string(&mut said));
+        let read = self.errors.rewind().and_then(|()| self.errors.read_to_string(&mut said));
         match (read, said.trim()) {
             (Ok(_), said) if !said.is_empty() => {
                 let first =

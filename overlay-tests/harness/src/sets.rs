@@ -1,4 +1,4 @@
-//! Which cells a run decides.
+//! Which cells a run decides. README.md shows the same as a table.
 
 use serde::Serialize;
 
@@ -12,178 +12,196 @@ use crate::kernels::{Kernel, values_per_lane};
 pub enum Set {
     /// Under three minutes on two cores; what CI runs.
     Quick,
-    /// Every type, tile and M.
+    /// Every kernel in every shape at every M.
     Full,
 }
 
-/// Projections of the downstream models, K whole and N cut: K, bits, group size.
-const PROJECTIONS: [(u32, u32, u32); 4] =
-    [(5120, 4, 64), (3840, 4, 64), (3840, 8, 64), (15360, 8, 64)];
-
 const SEEDS: [u64; 3] = [1, 20_260_817, 0x9e37_79b9];
+const DRAWS: [Draw; 3] = [Draw::Plain, Draw::Wild, Draw::Tiny];
+const NUMBERS: [Number; 4] = [Number::Float, Number::Half, Number::Bfloat, Number::Probe];
+const GPU_NUMBERS: [Number; 3] = [Number::Float, Number::Half, Number::Bfloat];
 
 impl Set {
     fn numbers(self) -> &'static [Number] {
-        match self {
-            Self::Quick => &[Number::Float, Number::Probe],
-            Self::Full => &[Number::Float, Number::Half, Number::Bfloat, Number::Probe],
-        }
+        if self == Self::Quick { &[Number::Float, Number::Probe] } else { &NUMBERS }
     }
 
     fn tiles(self) -> &'static [u32] {
         if self == Self::Quick { &[2, 3, 5] } else { &TILES }
     }
+}
 
-    /// Vectors for a tile: a full and a part tile, less than a tile, a whole one.
-    fn vectors(self, tile: u32) -> Vec<(u32, Draw)> {
-        match self {
-            Self::Quick => vec![(2 * tile - 1, Draw::Plain), (2, Draw::Wild), (tile, Draw::Tiny)],
-            Self::Full => {
-                let draws = [Draw::Plain, Draw::Wild, Draw::Tiny];
-                (2..=13)
-                    .chain([16, 17, 18, 19, 24, 32])
-                    .map(|m| (m, draws[m as usize % 3]))
-                    .collect()
-            }
-        }
-    }
+/// The quantized widths, each with each group size.
+fn pairs() -> impl Iterator<Item = (u32, u32)> {
+    BITS.into_iter().flat_map(|bits| GROUP_SIZES.into_iter().map(move |group| (bits, group)))
+}
+
+/// A cell for each kernel: its type, width, group size and tile.
+fn kernels(pairs: &[(u32, u32)], numbers: &[Number], tiles: &[u32]) -> Vec<Cell> {
+    let of_pair = |&(bits, group_size): &(u32, u32)| {
+        let of_number = move |&number: &Number| {
+            tiles.iter().map(move |&vectors| cell(number, bits, group_size, vectors))
+        };
+        numbers.iter().flat_map(of_number)
+    };
+    pairs.iter().flat_map(of_pair).collect()
+}
+
+/// A plain cell of a kernel: one tile of one row, its shape still to be said.
+fn cell(number: Number, bits: u32, group_size: u32, vectors: u32) -> Cell {
+    let (m, n, k) = (vectors, 1, group_size);
+    let (batch, draw, seed) = (Vec::new(), Draw::Plain, SEEDS[0]);
+    Cell { number, bits, group_size, vectors, m, n, k, batch, draw, seed }
 }
 
 /// Shapes (N, K) that reach each order and each branch of a width.
 #[must_use]
 pub fn shapes(bits: u32, group_size: u32) -> [(u32, u32); 6] {
-    let fast = fast_step(bits);
-    let block = 32 * values_per_lane(bits, Order::Generic);
-    let tail = if group_size == 32 { 96 } else { group_size };
+    let (fast, block, tail) = steps(bits, group_size);
     [
-        (16, 3 * fast),
-        (16, 2 * block + tail), // all rows in whole tiles, a tail
-        (13, 2 * block),        // the last tile moved back, a tail that is a block
+        (8, 3 * fast),
+        (8, 2 * block + tail), // all rows in whole tiles, a tail
+        (13, 2 * block),       // the last tile moved back, a tail that is a block
         (13, block + tail),
         (5, 2 * block + tail), // less than a tile of rows
         (3, block),
     ]
 }
 
+/// The blocks of the fast and the generic kernel along K, and a part of the latter.
+fn steps(bits: u32, group_size: u32) -> (u32, u32, u32) {
+    let tail = if group_size == 32 { 96 } else { group_size };
+    (fast_step(bits), 32 * values_per_lane(bits, Order::Generic), tail)
+}
+
 /// Cells of numeric parity: the tiled family against M = 1.
 #[must_use]
 pub fn parity_cells(set: Set) -> Vec<Cell> {
+    // The longest first: no core is left alone with one at the end.
+    let parts = [whole(set), projections(set), large(set), long(set), batched(set), swept(set)];
+    parts.into_iter().flatten().collect()
+}
+
+/// Every kernel in every shape, over M.
+fn swept(set: Set) -> Vec<Cell> {
+    let pairs: Vec<_> = pairs().collect();
     let mut cells = Vec::new();
-    for (bits, group_size) in pairs() {
-        for &number in set.numbers() {
-            for &vectors in set.tiles() {
-                for (n, k) in shapes(bits, group_size) {
-                    for (m, draw) in set.vectors(vectors) {
-                        let batch = Vec::new();
-                        let seed = SEEDS[0];
-                        cells.push(Cell {
-                            number,
-                            bits,
-                            group_size,
-                            vectors,
-                            m,
-                            n,
-                            k,
-                            batch,
-                            draw,
-                            seed,
-                        });
-                    }
-                }
-            }
+    for kernel in kernels(&pairs, set.numbers(), set.tiles()) {
+        let tile = kernel.vectors;
+        for (shape, (n, k)) in shapes(kernel.bits, kernel.group_size).into_iter().enumerate() {
+            let vectors: Vec<(u32, Draw)> = match set {
+                // A whole tile and a part of one, less than a tile, a tile.
+                Set::Quick => vec![(2 * tile - 1, DRAWS[0]), (2, DRAWS[1]), (tile, DRAWS[2])],
+                Set::Full => (2..=32).map(|m| (m, DRAWS[(m as usize + shape) % 3])).collect(),
+            };
+            cells.extend(vectors.into_iter().map(|(m, draw)| Cell {
+                m,
+                n,
+                k,
+                draw,
+                ..kernel.clone()
+            }));
         }
     }
-    cells.extend(long_cells(set));
-    cells.extend(batched_cells(set));
-    cells.extend(projection_cells(set));
     cells
+}
+
+/// Many threadgroups along N: whole tiles of rows, and a last one moved back.
+fn large(set: Set) -> Vec<Cell> {
+    let pairs: Vec<_> = pairs().collect();
+    let kernels = match set {
+        Set::Quick => kernels(&pairs, &[Number::Probe], &[3]),
+        Set::Full => kernels(&pairs, &NUMBERS, &TILES),
+    };
+    let of_kernel = |kernel: &Cell| {
+        let m = 2 * kernel.vectors - 1;
+        large_shapes(kernel).map(|(n, k)| Cell { m, n, k, ..kernel.clone() })
+    };
+    kernels.iter().flat_map(of_kernel).collect()
+}
+
+fn large_shapes(kernel: &Cell) -> [(u32, u32); 2] {
+    let (fast, block, tail) = steps(kernel.bits, kernel.group_size);
+    [(256, fast), (301, block + tail)]
 }
 
 /// Many blocks of K, with the tile and the types that the quick set otherwise
 /// leaves to the projections.
-fn long_cells(set: Set) -> Vec<Cell> {
-    let numbers = match set {
-        Set::Quick => &[Number::Half, Number::Bfloat],
-        Set::Full => set.numbers(),
+fn long(set: Set) -> Vec<Cell> {
+    let pairs: Vec<_> = pairs().collect();
+    let kernels = match set {
+        Set::Quick => kernels(&pairs, &GPU_NUMBERS, &[4]),
+        Set::Full => kernels(&pairs, &NUMBERS, &TILES),
     };
-    let mut cells = Vec::new();
-    for (bits, group_size) in pairs() {
-        let [fast, .., (_, tail), _, _] = shapes(bits, group_size);
-        let shapes = [(fast.0, 3 * fast.1), (13, 5 * tail)];
-        for (&number, (n, k)) in numbers.iter().flat_map(|n| shapes.map(|shape| (n, shape))) {
-            let (vectors, m, draw, seed) = (4, 7, Draw::Plain, SEEDS[1]);
-            let batch = Vec::new();
-            cells.push(Cell { number, bits, group_size, vectors, m, n, k, batch, draw, seed });
-        }
-    }
-    cells
+    let of_kernel = |kernel: &Cell| {
+        let (fast, block, tail) = steps(kernel.bits, kernel.group_size);
+        let (m, seed) = (2 * kernel.vectors - 1, SEEDS[1]);
+        [(8, 9 * fast), (13, 5 * (block + tail))].map(|(n, k)| Cell {
+            m,
+            n,
+            k,
+            seed,
+            ..kernel.clone()
+        })
+    };
+    kernels.iter().flat_map(of_kernel).collect()
 }
 
-fn pairs() -> impl Iterator<Item = (u32, u32)> {
-    BITS.into_iter().flat_map(|bits| GROUP_SIZES.into_iter().map(move |group| (bits, group)))
-}
-
-/// Batches of one and of two axes, with x or w shared along one.
-fn batched_cells(set: Set) -> Vec<Cell> {
+/// Batches of one and of two axes, with x or w shared along one, each for
+/// another relation of M to the tile.
+fn batched(set: Set) -> Vec<Cell> {
     let axis = |size, x_shared, w_shared| BatchAxis { size, x_shared, w_shared };
-    let batches = [
-        (vec![axis(3, false, false)], 0),
-        (vec![axis(2, false, false), axis(3, false, false)], 0),
-        (vec![axis(2, false, true), axis(2, false, false)], 3),
-        (vec![axis(2, true, false), axis(3, false, false)], 4),
-    ];
-    let all: Vec<(u32, u32)> = match set {
-        Set::Quick => vec![(4, 64), (3, 32)],
-        Set::Full => pairs().collect(),
+    let batches = |tile: u32| {
+        [
+            (2 * tile - 1, vec![axis(3, false, false)]),
+            (tile + 1, vec![axis(2, false, false), axis(3, false, false)]),
+            (3 * tile, vec![axis(2, false, true), axis(2, false, false)]),
+            (2, vec![axis(2, true, false), axis(3, false, false)]),
+        ]
+    };
+    let kernels = match set {
+        Set::Quick => kernels(&[(4, 64), (3, 32)], set.numbers(), &[3]),
+        Set::Full => kernels(&pairs().collect::<Vec<_>>(), set.numbers(), set.tiles()),
     };
     let mut cells = Vec::new();
-    for (bits, group_size) in all {
-        let shapes = shapes(bits, group_size);
-        for &number in set.numbers() {
-            for (batch, shape) in &batches {
-                let (n, k) = shapes[*shape];
-                cells.push(Cell {
-                    number,
-                    bits,
-                    group_size,
-                    vectors: 3,
-                    m: 5,
-                    n,
-                    k,
-                    batch: batch.clone(),
-                    draw: Draw::Plain,
-                    seed: SEEDS[0],
-                });
-            }
+    for kernel in kernels {
+        let [fast, _, _, moved_back, few_rows, _] = shapes(kernel.bits, kernel.group_size);
+        for (m, batch) in batches(kernel.vectors) {
+            let shapes = [fast, moved_back, few_rows];
+            cells.extend(shapes.map(|(n, k)| Cell {
+                m,
+                n,
+                k,
+                batch: batch.clone(),
+                ..kernel.clone()
+            }));
         }
     }
     cells
 }
+
+/// Projections of the downstream models, K whole and N cut: K, bits, group size.
+const PROJECTIONS: [(u32, u32, u32); 4] =
+    [(5120, 4, 64), (3840, 4, 64), (3840, 8, 64), (15360, 8, 64)];
 
 /// The downstream projections, tiled as MLX tiles them, from several seeds:
 /// whether a byte differs there depends on the draw.
-fn projection_cells(set: Set) -> Vec<Cell> {
-    let (vectors, seeds): (&[u32], _) = match set {
-        Set::Quick => (&[2, 4, 5, 13], &SEEDS[..2]),
-        Set::Full => {
-            (&[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 16, 17, 18, 19, 24, 32], &SEEDS[..])
-        }
+fn projections(set: Set) -> Vec<Cell> {
+    let (vectors, seeds) = match set {
+        Set::Quick => (vec![2, 4, 5, 13], &SEEDS[..2]),
+        // What the downstream runtime's own parity sweep has.
+        Set::Full => ((2..=13).chain(16..=19).chain([24, 32]).collect(), &SEEDS[..]),
     };
     let mut cells = Vec::new();
     for (k, bits, group_size) in PROJECTIONS {
-        for number in [Number::Float, Number::Half, Number::Bfloat, Number::Probe] {
+        for number in NUMBERS {
             for (&m, &seed) in vectors.iter().flat_map(|m| seeds.iter().map(move |s| (m, s))) {
                 cells.push(Cell {
-                    number,
-                    bits,
-                    group_size,
-                    vectors: tile_for(m),
                     m,
-                    n: 16,
+                    n: 8,
                     k,
-                    batch: Vec::new(),
-                    draw: Draw::Plain,
                     seed,
+                    ..cell(number, bits, group_size, tile_for(m))
                 });
             }
         }
@@ -191,43 +209,70 @@ fn projection_cells(set: Set) -> Vec<Cell> {
     cells
 }
 
+/// Downstream projections at their own N: K, N, bits, group size, M. The first
+/// two are of 4 bits, one fast and one generic.
+const WHOLE: [(u32, u32, u32, u32, u32); 3] =
+    [(15360, 3840, 8, 64, 3), (5120, 5120, 4, 64, 5), (3840, 2048, 4, 64, 7)];
+
+/// Whole matrices of the downstream models; in the full set alone.
+fn whole(set: Set) -> Vec<Cell> {
+    if set == Set::Quick {
+        return Vec::new();
+    }
+    let of_number = |number| {
+        WHOLE.map(|(k, n, bits, group_size, m)| Cell {
+            m,
+            n,
+            k,
+            ..cell(number, bits, group_size, tile_for(m))
+        })
+    };
+    [Number::Half, Number::Probe].into_iter().flat_map(of_number).collect()
+}
+
 /// Cells of the oracle: each width, group size and GPU type, fast and generic,
-/// plain and hard inputs, one long row, and batches.
+/// plain and hard inputs, one long row, batches, and quads.
 #[must_use]
 pub fn oracle_cells(set: Set) -> Vec<(Cell, Family)> {
     let mut cells = Vec::new();
-    for (bits, group_size) in pairs() {
-        let shapes = shapes(bits, group_size);
-        for number in [Number::Float, Number::Half, Number::Bfloat] {
-            let cell = |n, k, draw, seed| Cell {
-                number,
-                bits,
-                group_size,
-                vectors: 4,
-                m: 5,
-                n,
-                k,
-                batch: Vec::new(),
-                draw,
-                seed,
-            };
-            let shapes = if set == Set::Quick { &shapes[..2] } else { &shapes[..] };
-            for &(n, k) in shapes {
-                for draw in [Draw::Plain, Draw::Tiny, Draw::Wild] {
-                    let cell = cell(n, k, draw, SEEDS[1]);
-                    cells.push((cell.clone(), Family::Narrow(cell.order())));
-                    cells.push((cell, Family::Wide));
+    let pairs: Vec<_> = pairs().collect();
+    for kernel in kernels(&pairs, &GPU_NUMBERS, &[4]) {
+        let shapes = shapes(kernel.bits, kernel.group_size);
+        let plain = match set {
+            Set::Quick => vec![shapes[0], shapes[3]],
+            Set::Full => [&shapes[..], &large_shapes(&kernel)].concat(),
+        };
+        for ((n, k), draw) in plain.into_iter().flat_map(|shape| DRAWS.map(|draw| (shape, draw))) {
+            let cell = Cell { m: 5, n, k, draw, seed: SEEDS[1], ..kernel.clone() };
+            cells.push((cell.clone(), Family::Narrow(cell.order())));
+            cells.push((cell, Family::Wide));
+        }
+        let (m, n, k, seed) = (5, 8, 32 * fast_step(kernel.bits), SEEDS[2]);
+        cells.push((Cell { m, n, k, seed, ..kernel }, Family::Narrow(Order::Fast)));
+    }
+    let has_oracle = |cell: &Cell| cell.number != Number::Probe;
+    for cell in batched(set).into_iter().filter(has_oracle) {
+        cells.push((cell.clone(), Family::Narrow(cell.order())));
+        cells.push((Cell { vectors: 4, ..cell }, Family::Wide));
+    }
+    cells.extend(quads(set));
+    cells
+}
+
+/// `qmv_quad`, which MLX takes for rows of 64 and of 128 at 2, 4 and 8 bits: a
+/// whole tile of rows of the weights, a part of one, and more than one.
+fn quads(set: Set) -> Vec<(Cell, Family)> {
+    let rows: &[u32] = if set == Set::Quick { &[70] } else { &[64, 5, 70, 301] };
+    let mut cells = Vec::new();
+    for (bits, group_size) in pairs().filter(|(bits, _)| bits.is_power_of_two()) {
+        for k in [64, 128].into_iter().filter(|k| k % group_size == 0) {
+            for kernel in kernels(&[(bits, group_size)], &GPU_NUMBERS, &[1]) {
+                for (&n, draw) in rows.iter().flat_map(|n| DRAWS.map(|draw| (n, draw))) {
+                    let cell = Cell { m: 3, n, k, draw, ..kernel.clone() };
+                    cells.push((cell, Family::Quad(k)));
                 }
             }
-            let long = cell(8, 32 * fast_step(bits), Draw::Plain, SEEDS[2]);
-            cells.push((long, Family::Narrow(Order::Fast)));
         }
-    }
-    let batched = batched_cells(set);
-    for cell in batched.into_iter().filter(|cell| cell.number != Number::Probe) {
-        let cell = Cell { vectors: 4, ..cell };
-        cells.push((cell.clone(), Family::Narrow(cell.order())));
-        cells.push((cell, Family::Wide));
     }
     cells
 }
@@ -237,32 +282,16 @@ pub fn oracle_cells(set: Set) -> Vec<(Cell, Family)> {
 /// the numeric proof.
 #[must_use]
 pub fn symbolic_cells(set: Set) -> Vec<Cell> {
+    let pairs: Vec<_> = pairs().collect();
     let mut cells = Vec::new();
-    for (bits, group_size) in pairs() {
-        let shapes = shapes(bits, group_size);
-        let shapes: Vec<_> = match set {
-            Set::Quick => [0, 1, 3, 4].map(|i| shapes[i]).to_vec(),
+    for kernel in kernels(&pairs, &[Number::Float, Number::Half], set.tiles()) {
+        let shapes = shapes(kernel.bits, kernel.group_size);
+        let shapes = match set {
+            Set::Quick => vec![shapes[0], shapes[1], shapes[3], shapes[4]],
             Set::Full => shapes.to_vec(),
         };
-        for number in [Number::Float, Number::Half] {
-            for &vectors in set.tiles() {
-                for &(n, k) in &shapes {
-                    cells.push(Cell {
-                        number,
-                        bits,
-                        group_size,
-                        vectors,
-                        m: vectors + 1,
-                        // One threadgroup of qmv says what two would.
-                        n: if n == 16 { 8 } else { n },
-                        k,
-                        batch: Vec::new(),
-                        draw: Draw::Plain,
-                        seed: 0,
-                    });
-                }
-            }
-        }
+        let m = kernel.vectors + 1;
+        cells.extend(shapes.into_iter().map(|(n, k)| Cell { m, n, k, ..kernel.clone() }));
     }
     cells
 }
@@ -278,6 +307,8 @@ pub fn parity_kernels<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<Kern
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeSet, HashSet};
+
     use super::*;
 
     #[test]
@@ -298,6 +329,39 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// What stands crossed in the README's table.
+    #[test]
+    fn the_full_set_has_every_kernel_in_every_class_at_every_m() {
+        let kernel = |c: &Cell| (c.bits, c.group_size, c.number, c.vectors);
+        let swept: BTreeSet<_> = swept(Set::Full)
+            .iter()
+            .map(|cell| {
+                let (_, block, _) = steps(cell.bits, cell.group_size);
+                let rows = (cell.n < 8, cell.n.is_multiple_of(8));
+                let class = (cell.order(), rows, cell.k.is_multiple_of(block));
+                (kernel(cell), class, cell.m)
+            })
+            .collect();
+        // Fast, generic with whole tiles of rows and a tail; N of 13 and N below
+        // 8, each with a tail and without. At 6 and 8 bits a block is 128
+        // weights: groups of 128 leave no tail.
+        assert_eq!(swept.len(), (16 * 6 + 2 * 4) * 4 * 4 * 31);
+
+        let cells = parity_cells(Set::Full);
+        let batched: HashSet<_> = cells
+            .iter()
+            .filter(|cell| !cell.batch.is_empty())
+            .map(|cell| (kernel(cell), cell.order(), cell.batch.clone()))
+            .collect();
+        assert_eq!(batched.len(), 18 * 4 * 4 * 2 * 4);
+        let large = |order| {
+            let of = cells.iter().filter(|cell| cell.n > 200 && cell.order() == order);
+            of.map(kernel).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(large(Order::Fast).len(), 18 * 4 * 4);
+        assert_eq!(large(Order::Generic).len(), 18 * 4 * 4);
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Toolchain {
         let missing = || HarnessError::MissingTool {
             what: "clang, to compile the kernels,",
             looked_for: format!("{} of version 16 to 19", names.join(", ")),
-            package: "clang-16 and libclang-rt-16-dev",
+            package: "clang-16 and libclang-rt-16-dev".into(),
         };
         let supported = |(_, version): &(PathBuf, String)| {
             major(version).is_some_and(|version| (16..=19).contains(&version))
@@ -49,6 +49,11 @@ impl Toolchain {
         let (clang, version) =
             names.iter().filter_map(|name| answering(name)).find(supported).ok_or_else(missing)?;
         Ok(Self { clang, version })
+    }
+
+    /// Its major version.
+    pub(crate) fn major(&self) -> u32 {
+        major(&self.version).expect("`find` takes no clang without one")
     }
 }
 
@@ -67,7 +72,7 @@ impl LlvmTools {
                 .ok_or_else(|| HarnessError::MissingTool {
                     what: "LLVM, to run Apple's compiled kernels,",
                     looked_for: format!("{} of version 19 or later", names.join(", ")),
-                    package: "llvm-19",
+                    package: "llvm-19".into(),
                 })
         };
         let (dis, _) = find("llvm-dis")?;

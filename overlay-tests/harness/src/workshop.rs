@@ -4,6 +4,7 @@
 //! <cache>/harness/cpp-<digest>/   the C++ of this crate, written out once
 //! <cache>/harness/obj/<key>.o     by content: compiler, flags, text, headers
 //! <cache>/harness/bin/<key>       by the keys of their objects
+//! <cache>/harness/.tmp…           of a run, while it lives
 //! ```
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use sha2::{Digest, Sha256};
 
 use crate::HarnessError;
+use crate::scratch::Scratch;
 use crate::toolchain::{Toolchain, run_tool};
 
 /// The C++ side, file by file.
@@ -129,7 +131,7 @@ pub struct Workshop {
     base: String,
     /// Digest of the trees' headers.
     text: String,
-    scratch: Arc<tempfile::TempDir>,
+    scratch: Arc<Scratch>,
     serial: Arc<AtomicUsize>,
     /// `prefix.h` compiled ahead, by the flags it was compiled with.
     prefixes: Arc<Mutex<BTreeMap<Vec<String>, PathBuf>>>,
@@ -145,13 +147,13 @@ impl Workshop {
         if !tree.join(PROOF).is_file() {
             return Err(HarnessError::NotATree { tree: tree.to_path_buf(), missing: PROOF });
         }
-        let store = cache.join("harness");
+        let store = store(cache);
         for folder in ["obj", "bin"] {
             let folder = store.join(folder);
             fs::create_dir_all(&folder).map_err(HarnessError::io(&folder))?;
         }
-        let scratch = tempfile::tempdir_in(&store).map_err(HarnessError::io(&store))?;
-        let cpp = write_sources(&store)?;
+        let scratch = Scratch::open(&store)?;
+        let cpp = write_sources(&store, scratch.path())?;
         let tree = tree.canonicalize().map_err(HarnessError::io(tree))?;
         let base = digest(&[&toolchain.version, &sources_digest()]);
         let text = text_digest(&[&tree])?;
@@ -221,6 +223,25 @@ impl Workshop {
     #[must_use]
     pub fn store(&self) -> &Path {
         &self.store
+    }
+
+    /// Asks clang for its sanitizers, which are a package of their own.
+    ///
+    /// # Errors
+    /// A program cannot be linked with them.
+    pub fn sanitizers(&self) -> Result<(), HarnessError> {
+        let (text, built) = (self.fresh("cpp"), self.fresh("bin"));
+        fs::write(&text, "int main() {}\n").map_err(HarnessError::io(&text))?;
+        let mut clang = Command::new(&self.toolchain.clang);
+        clang.args(Mode::Checked.link_flags()).arg(&text).arg("-o").arg(&built);
+        run_tool(&mut clang, "linking with the sanitizers").map(drop).map_err(|error| {
+            let clang = self.toolchain.clang.display();
+            HarnessError::MissingTool {
+                what: "clang's sanitizers, to check memory,",
+                looked_for: format!("{clang} {}: {error}", Mode::Checked.link_flags().join(" ")),
+                package: format!("libclang-rt-{}-dev", self.toolchain.major()),
+            }
+        })
     }
 
     /// Compiles a unit, or finds its object.
@@ -409,29 +430,30 @@ pub fn in_parallel<T: Sync, R: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-fn write_sources(store: &Path) -> Result<PathBuf, HarnessError> {
+/// Where the harness keeps things in the tool's cache folder.
+#[must_use]
+pub fn store(cache: &Path) -> PathBuf {
+    cache.join("harness")
+}
+
+fn write_sources(store: &Path, scratch: &Path) -> Result<PathBuf, HarnessError> {
     let cpp = store.join(format!("cpp-{}", &sources_digest()[..16]));
     if cpp.is_dir() {
         return Ok(cpp);
     }
     // Written aside and renamed: a folder that is there is whole.
-    let aside = tempfile::tempdir_in(store).map_err(HarnessError::io(store))?;
+    let aside = scratch.join("cpp");
     for (name, text) in SOURCES {
-        let file = aside.path().join(name);
+        let file = aside.join(name);
         if let Some(parent) = file.parent() {
             fs::create_dir_all(parent).map_err(HarnessError::io(parent))?;
         }
         fs::write(&file, text).map_err(HarnessError::io(&file))?;
     }
-    match fs::rename(aside.path(), &cpp) {
-        Ok(()) => {
-            // Renamed away: there is nothing left to remove.
-            let _ = aside.keep();
-            Ok(cpp)
-        }
-        // Another run was faster.
-        Err(_) if cpp.is_dir() => Ok(cpp),
-        Err(error) => Err(HarnessError::Io { path: cpp, source: error }),
+    match fs::rename(&aside, &cpp) {
+        // Or another run was faster.
+        Err(error) if !cpp.is_dir() => Err(HarnessError::Io { path: cpp, source: error }),
+        _ => Ok(cpp),
     }
 }
 

@@ -24,14 +24,14 @@ Examples:
   overlay verify                          the tree of this project's pin
   overlay verify target/overlay/9a795735  a tree by its folder
   overlay verify --kernels                prove the kernels of this project's tree
-  overlay verify --kernels --full DIR     every type, tile and M, of any laid tree")]
+  overlay verify --kernels --full DIR     every kernel at every M, of any laid tree")]
 pub struct Args {
     #[command(flatten)]
     which: Which,
     /// Prove the kernels instead
     #[arg(long)]
     kernels: bool,
-    /// Every type, tile and M: for an hour or more
+    /// Every kernel in every shape at every M: about half an hour of CPU time
     #[arg(long, requires = "kernels")]
     full: bool,
 }
