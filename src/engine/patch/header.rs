@@ -275,6 +275,9 @@ fn modes(extended: &Extended<'_>) -> Result<Modes, Refusal> {
         }
         None => (None, None),
     };
+    if let (Some(one), None) | (None, Some(one)) = (extended.old_mode, extended.new_mode) {
+        return Err(Refusal::malformed(one.place, "the mode changes from or to nothing", AGAIN));
+    }
     let old_line = extended.deleted_file.or(extended.old_mode);
     let new_line = extended.new_file.or(extended.new_mode);
     let (old, new) = (old_line.map(mode).transpose()?, new_line.map(mode).transpose()?);

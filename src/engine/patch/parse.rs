@@ -9,6 +9,7 @@ use super::lines::{Lines, chomp, is_blank};
 use super::refusal::{Place, Reason, Refusal};
 use super::{Body, FilePatch, HeaderNames, HeaderStyle, Hunk, Operation, Patch, Range, binary};
 
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 const CUT: &str = "the patch was damaged or cut off; get it again";
 
 /// Reads a patch file: git's and plain unified diffs, in mails or with other
@@ -23,7 +24,7 @@ const CUT: &str = "the patch was damaged or cut off; get it again";
 pub fn parse(bytes: &[u8]) -> Result<Patch, Refusal> {
     refuse_packed(bytes)?;
     let mut lines = Lines::new(bytes);
-    if bytes.starts_with(b"\xef\xbb\xbf") {
+    if bytes.starts_with(BYTE_ORDER_MARK) {
         lines.skip(3);
     }
     let mut files: Vec<FilePatch> = Vec::new();
@@ -141,8 +142,23 @@ fn start_of(lines: &Lines<'_>, line: &[u8]) -> Result<Option<Start>, Refusal> {
     let malformed =
         |message: &str, remedy: &str| Err(Refusal::malformed(lines.place(), message, remedy));
     // Most prose is told by its first byte.
-    if !matches!(line[0], b'd' | b'-' | b'+' | b'@' | b'*' | b'B' | b'G') {
+    if !matches!(line[0], b'd' | b'-' | b'+' | b'@' | b'*' | b'B' | b'G' | b'o' | b'n' | 0xef) {
         return Ok(None);
+    }
+    let marked = line.strip_prefix(BYTE_ORDER_MARK);
+    if marked.is_some_and(|rest| rest.starts_with(b"diff --git ") || rest.starts_with(b"--- ")) {
+        return malformed(
+            "a byte order mark in the middle: files of patches were joined",
+            "take the mark out",
+        );
+    }
+    let is_mode = |key: &&[u8]| {
+        let mode = line.strip_prefix(*key).map(chomp);
+        mode.is_some_and(|m| m.len() == 6 && m.iter().all(|b| matches!(b, b'0'..=b'7')))
+    };
+    let keys: [&[u8]; 4] = [b"old mode ", b"new mode ", b"new file mode ", b"deleted file mode "];
+    if keys.iter().any(is_mode) {
+        return malformed("a mode that belongs to no file: its `diff --git` line is damaged", CUT);
     }
     let next = lines.peek_second();
     let before_hunk = next.is_none_or(|l| l.starts_with(b"@@ -"));
@@ -341,6 +357,16 @@ fn svn_properties_follow(lines: &Lines<'_>) -> bool {
     ahead.peek().is_some_and(|l| l.starts_with(b"Property changes on: "))
 }
 
+/// Whether a line is a hunk's header, or one that lost a byte or got some before
+/// it: a mark of byte order, white space, a sign of quoting.
+fn is_like_hunk_header(line: &[u8]) -> bool {
+    let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+    let begin = line.iter().position(|b| !matches!(b, b' ' | b'\t' | b'>'));
+    let line = &line[begin.unwrap_or(line.len())..];
+    let says = |sign: u8| line.windows(3).any(|w| w[..2] == [b' ', sign] && w[2].is_ascii_digit());
+    line.starts_with(b"@@") || line.starts_with(b"@") && says(b'-') && says(b'+')
+}
+
 /// Refuses what directly follows a file patch and looks like more of it. A
 /// blank line does not make it prose: editors and mailers put such lines in.
 fn after_file(lines: &Lines<'_>, boundaries: &[Vec<u8>]) -> Result<(), Refusal> {
@@ -364,7 +390,7 @@ fn after_file(lines: &Lines<'_>, boundaries: &[Vec<u8>]) -> Result<(), Refusal> 
     let header =
         line.starts_with(b"--- ") && ahead.peek_second().is_some_and(|l| l.starts_with(b"+++ "));
     let body = matches!(line[0], b' ' | b'+' | b'-' | b'\\');
-    if boundary || header || !(body || line.starts_with(b"@@")) {
+    if boundary || header || !(body || is_like_hunk_header(line)) {
         return start_of(&ahead, line).map(|_| ());
     }
     if !body {
