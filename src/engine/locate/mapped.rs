@@ -130,7 +130,10 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], both: &Both<'_>) -> Pl
     };
     let own = &placed.edits[0].range;
     let (then, now) = (heading(base, own.start), heading(text, first.range.start));
-    if whole && has_new_copy(hunk, placed, (then, now), base, both) {
+    let edges = own.start.saturating_sub(1)..(own.end + 1).min(base.len());
+    if whole && has_new_copy(hunk, placed, (then, now), base, both)
+        || both.has_new_twin(own, &base[edges])
+    {
         let why = "upstream put in a second copy of its lines, and nothing says which are the old";
         let mut unplaced = conflict(Some(&site), why);
         unplaced.class = HunkClass::Ambiguous;

@@ -287,6 +287,53 @@ fn a_place_outside_of_any_function_stays_outside() {
 }
 
 #[test]
+fn an_opener_or_closer_that_comes_before_it_counts() {
+    let base = "struct A {\n  int g();\n  int f() {\n    one();\n    two();\n    three();\n    four();\n  }\n};\n";
+    let body =
+        "@@ -4,4 +4,5 @@\n     one();\n     two();\n+    new();\n     three();\n     four();\n";
+    for (comes, class) in [
+        ("  int h();\n", "moved"),
+        ("};\n\nstruct B {\n", "conflict"),
+        ("  struct B {\n", "conflict"),
+        ("  /* off\n", "conflict"),
+    ] {
+        let text = base.replace("  int f()", &format!("{comes}  int f()"));
+        let text = match comes {
+            "  struct B {\n" => text.replace("  }\n};", "  }\n  };\n};"),
+            "  /* off\n" => text.replace("  }\n};", "  }\n  on */\n};"),
+            _ => text,
+        };
+        assert_eq!(classes(&mapped(body, base, &text)), [class], "{comes}");
+    }
+    // No function in the base, and one around the lines now.
+    let base = "int a;\nint b;\nint c;\nint d;\n";
+    let body = "@@ -1,4 +1,5 @@\n int a;\n int b;\n+int n;\n int c;\n int d;\n";
+    let places = mapped(body, base, &format!("void init() {{\n{base}}}\n"));
+    assert_eq!(classes(&places), ["conflict"]);
+}
+
+#[test]
+fn a_second_copy_of_its_function_leaves_it_open() {
+    let twice = format!("#ifdef Q\n{KERNEL}#else\n{KERNEL}#endif\n");
+    let first = "@@ -3,2 +3,3 @@\n   one();\n+  new();\n   two();\n";
+    let last = "@@ -5,2 +5,3 @@\n   three();\n+  new();\n   four();\n";
+    for body in [first, IN_KERNEL, last] {
+        assert_eq!(classes(&mapped(body, KERNEL, &format!("\n{KERNEL}"))), ["moved"], "{body}");
+        assert_eq!(classes(&mapped(body, KERNEL, &twice)), ["ambiguous"], "{body}");
+    }
+}
+
+#[test]
+fn arms_with_one_head_are_told_apart_by_their_order() {
+    let other = KERNEL.replace("one", "uno").replace("two", "due");
+    let arms = |a: &str, b: &str| format!("#ifdef Q\n{a}#else\n{b}#endif\n");
+    let base = arms(KERNEL, &other);
+    let body = "@@ -4,4 +4,5 @@\n   one();\n   two();\n+  new();\n   three();\n   four();\n";
+    assert_eq!(classes(&mapped(body, &base, &format!("\n{base}"))), ["moved"]);
+    assert_eq!(classes(&mapped(body, &base, &arms(&other, KERNEL))), ["conflict"]);
+}
+
+#[test]
 fn a_change_further_out_in_the_function_is_changed_nearby() {
     let base = KERNEL.replace("  four();\n", "  four();\n  five();\n  six();\n  seven();\n");
     let text = base.replace("seven", "sept");

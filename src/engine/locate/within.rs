@@ -8,14 +8,15 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
+use super::anywhere;
 use crate::cpp::{function, meaning};
 use crate::merge::LineMap;
 
 /// The functions of a text, by its lines.
 pub struct Functions {
     scopes: Vec<Scope>,
-    /// Lines that open, or may open, a namespace or a class.
-    openers: Vec<usize>,
+    /// Its lines that [`is_mark`] names.
+    marks: Vec<usize>,
 }
 
 /// A function, or a macro over several lines.
@@ -36,6 +37,8 @@ pub(super) struct Both<'t> {
     /// Where the lines of the base went in it.
     pub map: &'t LineMap,
     now: OnceCell<Functions>,
+    /// Whether every mark is kept, and no other has come.
+    same_marks: OnceCell<bool>,
 }
 
 impl Functions {
@@ -50,12 +53,7 @@ impl Functions {
             path: found.path,
         }));
         scopes.sort_by_key(|s| (s.lines.start, std::cmp::Reverse(s.lines.end)));
-        let opens = |line: &[u8]| {
-            let words = line.split(|b| !b.is_ascii_alphanumeric() && *b != b'_');
-            words.into_iter().any(|w| matches!(w, b"namespace" | b"class" | b"struct" | b"union"))
-        };
-        let openers = (0..text.len()).filter(|&i| opens(text[i])).collect();
-        Self { scopes, openers }
+        Self { scopes, marks: marks(text).collect() }
     }
 
     /// The functions around the gap before a line, the outermost first.
@@ -81,6 +79,21 @@ impl Functions {
     fn named(&self, path: &str) -> impl Iterator<Item = &Scope> {
         self.scopes.iter().filter(move |s| s.path == path)
     }
+}
+
+fn marks(text: &[&[u8]]) -> impl Iterator<Item = usize> {
+    (0..text.len()).filter(|&i| is_mark(text[i]))
+}
+
+/// Whether a line opens or closes, or may, what a function can be in: a
+/// namespace or a class, a comment, another function. Where none comes or goes,
+/// what a kept line is in stays the same.
+fn is_mark(line: &[u8]) -> bool {
+    let words = || line.split(|b| !b.is_ascii_alphanumeric() && *b != b'_');
+    line.first() == Some(&b'}')
+        || line.trim_ascii().starts_with(b"};")
+        || line.windows(2).any(|pair| matches!(pair, b"/*" | b"*/"))
+        || words().any(|w| matches!(w, b"namespace" | b"class" | b"struct" | b"union"))
 }
 
 /// The macros that go over several lines.
@@ -109,12 +122,33 @@ fn macros(text: &[&[u8]]) -> Vec<Scope> {
 
 impl<'t> Both<'t> {
     pub(super) fn new(base: &'t Functions, text: &'t [&'t [u8]], map: &'t LineMap) -> Self {
-        Self { base, text, map, now: OnceCell::new() }
+        Self { base, text, map, now: OnceCell::new(), same_marks: OnceCell::new() }
     }
 
-    /// Whether functions can be read in the base at all.
+    /// Whether functions can be read in either text at all.
     pub(super) fn reads(&self) -> bool {
-        !self.base.scopes.is_empty()
+        !self.base.scopes.is_empty() || !self.now().scopes.is_empty()
+    }
+
+    fn has_same_marks(&self) -> bool {
+        *self.same_marks.get_or_init(|| {
+            self.base.marks.iter().all(|mark| self.map.line(*mark).is_some())
+                && marks(self.text).count() == self.base.marks.len()
+        })
+    }
+
+    /// Whether upstream put in a second copy of the function that lines are in,
+    /// under the same head, and these lines of it stand in both.
+    pub(super) fn has_new_twin(&self, was: &Range<usize>, wanted: &[&[u8]]) -> bool {
+        if self.has_same_marks() {
+            return false;
+        }
+        let Some(own) = self.base.holding(was).last().copied() else { return false };
+        let twins = |functions: &Functions, text: &[&[u8]]| {
+            let alike = functions.named(&own.path).filter(|s| s.head == own.head);
+            alike.filter(|s| !anywhere(wanted, &text[s.lines.clone()]).is_empty()).count()
+        };
+        twins(self.now(), self.text) > self.base.named(&own.path).count().max(1)
     }
 
     fn now(&self) -> &Functions {
@@ -122,12 +156,11 @@ impl<'t> Both<'t> {
     }
 
     /// Whether the lines from `from` up to the end of `was` are kept and stand
-    /// together, and whatever opens a namespace or a class above is kept.
+    /// together, and nothing came or went that they could be in.
     fn kept_since(&self, from: usize, was: &Range<usize>, is: &Range<usize>) -> bool {
         let Some(begin) = (is.start + from).checked_sub(was.start) else { return false };
         let kept = (from..was.end).enumerate().all(|(i, l)| self.map.line(l) == Some(begin + i));
-        let opened = self.base.openers.iter().take_while(|o| **o < from);
-        kept && opened.into_iter().all(|o| self.map.line(*o).is_some())
+        kept && self.has_same_marks()
     }
 
     /// Fails, with the reason in a sentence, where lines that were at `was` and
@@ -161,12 +194,16 @@ impl<'t> Both<'t> {
         if then.path != now.path {
             return false;
         }
-        if then.head == now.head {
-            return true;
-        }
         let were: Vec<&Scope> = self.base.named(&then.path).collect();
         let are: Vec<&Scope> = self.now().named(&then.path).collect();
         let rank = |all: &[&Scope], one: &Scope| all.iter().position(|s| s.lines == one.lines);
+        if then.head == now.head {
+            // Where several have this very head, as in the arms of an `#ifdef`,
+            // the rank tells them apart.
+            let alone = |all: &[&Scope]| all.iter().filter(|s| s.head == then.head).count() <= 1;
+            return alone(&were) && alone(&are)
+                || were.len() == are.len() && rank(&were, then) == rank(&are, now);
+        }
         let has = |all: &[&Scope], head: &[u8]| all.iter().any(|s| s.head == head);
         were.len() == are.len()
             && rank(&were, then) == rank(&are, now)
