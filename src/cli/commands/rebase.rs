@@ -263,6 +263,11 @@ fn skip(session: &mut Session, start: &Start, entry: &str) -> Result<(), Command
     if !start.series.entries.iter().any(|e| e.name == entry) {
         return Err(CommandError::usage(format!("the series has no entry `{entry}`")));
     }
+    let decided = session.state.decisions.entries.get(entry);
+    if session.state.stopped.is_none() && decided == Some(&Decision::Skip) {
+        // Said before, by a process that was killed.
+        return Ok(());
+    }
     if session.state.stopped.as_deref() != Some(entry) {
         let what = match &session.state.stopped {
             Some(at) => format!("the rebase stopped at `{at}`, not at `{entry}`"),
@@ -309,6 +314,12 @@ fn unresolved(taken: Result<(), Unresolved>, entry: &str) -> Result<(), CommandE
         .at(path.display(), None, None)
         .hint("change it, then overlay rebase --continue")
         .hint(format!("overlay rebase --skip {entry} leaves it out"))),
+        Err(Unresolved::Untouched { path }) => {
+            Err(CommandError::usage("the file is as it was written, which settles nothing")
+                .at(path.display(), None, None)
+                .hint("edit it, then overlay rebase --continue")
+                .hint(format!("overlay rebase --skip {entry} leaves it out")))
+        }
         Err(Unresolved::Marker { path, line }) => {
             Err(left(&path, line).hint(format!("overlay rebase --skip {entry} leaves it out")))
         }

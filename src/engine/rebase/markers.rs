@@ -96,6 +96,14 @@ fn conflict(
     Some(Part { range: begin..stop, bytes })
 }
 
+/// A file that was taken as a whole, on all three sides.
+pub(super) fn whole_file(theirs: &[u8], base: &[u8], ours: &[u8], sides: &Sides<'_>) -> Vec<u8> {
+    let base = lines(base);
+    let ours = lines(ours).into_iter().map(<[u8]>::to_vec).collect();
+    let edit = crate::locate::Edit { range: 0..base.len(), lines: ours };
+    sided(&lines(theirs), &[edit], &base, 0..base.len(), sides)
+}
+
 /// A conflict whose place upstream does not have any more.
 fn whole(edits: &[crate::locate::Edit], old: &[&[u8]], sides: &Sides<'_>) -> Vec<u8> {
     let start = edits.first().map_or(0, |e| e.range.start.saturating_sub(3));

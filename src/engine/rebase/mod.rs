@@ -46,9 +46,36 @@ pub enum Decision {
     /// It is left out of the new series.
     Skip,
     /// This patch takes its place.
-    Patch(String),
+    Patch(#[serde(with = "text_or_bytes")] Vec<u8>),
     /// This rule takes its place, of a derived function.
     Rule(Rule),
+}
+
+/// A patch as text where it is UTF-8, so that a person can read it in the state;
+/// else as its bytes, none of which may change.
+mod text_or_bytes {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Form {
+        Text(String),
+        Bytes(Vec<u8>),
+    }
+
+    pub fn serialize<S: Serializer>(patch: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(patch) {
+            Ok(text) => text.serialize(to),
+            Err(_) => patch.serialize(to),
+        }
+    }
+
+    pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Vec<u8>, D::Error> {
+        Ok(match Form::deserialize(from)? {
+            Form::Text(text) => text.into_bytes(),
+            Form::Bytes(bytes) => bytes,
+        })
+    }
 }
 
 /// What a rebase does.
@@ -180,6 +207,9 @@ pub struct Unfinished {
     pub before: Option<File>,
     /// The file with markers.
     pub marked: File,
+    /// Whether the entry holds in it. Where it does not, the file as it was
+    /// written is no answer.
+    pub holds: bool,
     /// The entry deletes it: that it is gone can be a person's answer.
     pub deleted: bool,
 }

@@ -102,10 +102,10 @@ fn step<'t>(
             let (name, outcome) = (entry.name.clone(), Outcome::Skipped);
             Ok(Ok(Planned { name, outcome, report, landed_by: None, patch: None, rule: None }))
         }
-        Some(Decision::Patch(text)) => {
+        Some(Decision::Patch(bytes)) => {
             pass_over(entry, ground)?;
-            let report = resolved(entry, report, text, ground)?;
-            let patch = Some(text.clone().into_bytes());
+            let report = resolved(entry, report, bytes, ground)?;
+            let patch = Some(bytes.clone());
             let (name, outcome) = (entry.name.clone(), Outcome::Resolved);
             Ok(Ok(Planned { name, outcome, report, landed_by: None, patch, rule: None }))
         }
@@ -167,11 +167,11 @@ fn parsed(entry: &Entry, bytes: &[u8]) -> Result<Patch, RebaseError> {
 fn resolved(
     entry: &Entry,
     report: EntryReport,
-    text: &str,
+    bytes: &[u8],
     ground: &mut Ground<'_>,
 ) -> Result<EntryReport, RebaseError> {
     let wrong = |what: String| RebaseError::Decision { entry: entry.name.clone(), what };
-    let parsed = patch::parse(text.as_bytes()).map_err(|r| wrong(r.message))?;
+    let parsed = patch::parse(bytes).map_err(|r| wrong(r.message))?;
     // It was made from this very text.
     let own = ground.target.clone();
     let mut alone = Ground { target: own.clone(), base: Some(own) };
@@ -208,18 +208,26 @@ fn unfinished(
         let now = before.file(&judged.path)?;
         let mode = now.as_ref().map_or(Mode::Regular, |f| f.mode);
         let was = base.file(then)?;
+        let made = ours.target.file(then)?;
+        let holds = judged.class.holds();
+        let bytes = |file: &Option<File>| file.as_ref().map(|f| f.bytes.to_vec());
         let marked = match (&file.body, &now, &was) {
             (Body::Text(hunks), Some(now), Some(was)) => {
                 markers::marked(hunks, &was.bytes, &now.bytes, &sides)
             }
+            (Body::Text(_), ..) if !holds => {
+                let [now, was, made] = [&now, &was, &made].map(|f| bytes(f).unwrap_or_default());
+                markers::whole_file(&now, &was, &made, &sides)
+            }
             (_, Some(now), _) => now.bytes.to_vec(),
-            _ => ours.target.file(then)?.map(|f| f.bytes.to_vec()).unwrap_or_default(),
+            _ => bytes(&made).unwrap_or_default(),
         };
         files.retain(|f| f.path != judged.path);
         files.push(Unfinished {
             path: judged.path.clone(),
             before: now,
             marked: File::new(mode, marked),
+            holds,
             deleted: judged.operation == "delete",
         });
     }
@@ -236,7 +244,7 @@ fn rule_file(entry: &Entry, rule: &Rule, report: &EntryReport) -> Option<Unfinis
          {rule}"
     );
     let marked = File::new(Mode::Regular, text.into_bytes());
-    Some(Unfinished { path, before: None, marked, deleted: false })
+    Some(Unfinished { path, before: None, marked, holds: false, deleted: false })
 }
 
 /// The file in the work folder that holds an entry's rule.

@@ -79,6 +79,11 @@ pub enum Unresolved {
         /// The file.
         path: PathBuf,
     },
+    /// A file is as it was written, and the entry does not hold in it.
+    Untouched {
+        /// The file.
+        path: PathBuf,
+    },
     /// The rule is as it was, and did not fit.
     SameRule {
         /// The file.
@@ -247,13 +252,16 @@ impl Session {
             if let Some(line) = now.as_ref().and_then(|f| markers::first_marker(&f.bytes)) {
                 return Ok(Err(Unresolved::Marker { path, line }));
             }
+            // Bytes that cannot hold markers, of a file taken as a whole.
+            if !file.holds && now.as_ref().is_some_and(|f| f.bytes == file.marked.bytes) {
+                return Ok(Err(Unresolved::Untouched { path }));
+            }
             patch.extend(remake::difference(&file.path, file.before.clone(), now));
         }
         if patch.is_empty() {
             return Ok(Err(Unresolved::Nothing));
         }
-        let text = String::from_utf8_lossy(&[prose, patch].concat()).into_owned();
-        self.decide(entry, Decision::Patch(text))?;
+        self.decide(entry, Decision::Patch([prose, patch].concat()))?;
         Ok(Ok(()))
     }
 

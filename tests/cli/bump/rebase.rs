@@ -12,6 +12,7 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/a-conflict-is-finished-by-hand", rebase_conflict);
     test("rebase/an-entry-can-be-left-out", rebase_skip);
     test("rebase/a-work-file-that-is-gone-settles-nothing", rebase_deleted_work);
+    test("rebase/a-file-taken-whole-must-be-decided", rebase_untouched_work);
     test("rebase/a-reason-is-kept-in-the-new-series", rebase_reasons);
     test("rebase/a-contract-nobody-has-cannot-be-accepted", rebase_accept_checked);
     test("rebase/a-renamed-kernel-file-is-followed", rebase_renamed_kernel);
@@ -156,6 +157,38 @@ fn rebase_deleted_work() {
     bump.run(&["rebase", "--continue"]).assert_status(2);
     assert_eq!(bump.read(WORK), work);
     bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
+}
+
+/// Upstream has a file of its own where an entry makes one: nothing tells which
+/// is meant, and `--continue` alone is no answer.
+fn rebase_untouched_work() {
+    let bump = Bump::new();
+    let made = "--- /dev/null\n+++ b/made.txt\n@@ -0,0 +1 @@\n+ours\n";
+    bump.write(&format!("{}/other.patch", bump.folder(0)), made);
+    bump.branch("takes", 0, "Take the name (#15)", |clone| {
+        fs::write(clone.join("made.txt"), "theirs\n").unwrap();
+    });
+    let run = bump.run(&["rebase", "--to", "takes"]);
+    run.assert_status(1);
+    let work = ".overlay-rebase/work/made.txt";
+    let marked = bump.read(work);
+    assert!(marked.contains("\ntheirs\n||||||| pin "), "{marked}");
+    assert!(marked.contains("=======\nours\n>>>>>>> other\n"), "{marked}");
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(2);
+    assert!(run.stderr().contains("a conflict marker is left"), "{}", run.shown());
+    // Bytes that are no UTF-8 come out as they went in.
+    fs::write(bump.tool.path(work), b"theirs\ncaf\xe9 \xff\n").unwrap();
+    let note = "note other: made.txt=nothing of upstream's goes";
+    let run = bump.run(&["rebase", "--continue"]);
+    assert!(matches!(run.status(), Some(0 | 1)), "{} {note}", run.shown());
+    let patch = fs::read(bump.tool.path(format!("{}/other.patch", bump.series().0))).unwrap();
+    let needle = b"+caf\xe9 \xff\n";
+    assert!(
+        patch.windows(needle.len()).any(|w| w == needle),
+        "{}",
+        String::from_utf8_lossy(&patch)
+    );
 }
 
 fn rebase_reasons() {
