@@ -21,7 +21,7 @@ const HOST: &str = "mlx/backend/metal/quantized.cpp";
 
 /// What is replaced in which file, counted from 0 where it stands often, and
 /// the contract that must tell.
-const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 9] = [
+const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 10] = [
     (
         "the accumulation is split",
         HEADER,
@@ -55,6 +55,15 @@ const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 9] = [
         "bool fast = N % bn == 0 && K % qmv_fast_k_alignment(bits) == 0;",
         0,
         "bool fast = N % bn == 0 || K % qmv_fast_k_alignment(bits) == 0;",
+        "qmv: bool fast",
+        Status::Changed,
+    ),
+    (
+        "the predicate changes after it was made",
+        HOST,
+        "int results_per_simdgroup = use_narrow_qmv ? 2 : 4;",
+        0,
+        "int results_per_simdgroup = use_narrow_qmv ? 2 : 4; fast = fast && M < 3;",
         "qmv: bool fast",
         Status::Changed,
     ),
