@@ -3,6 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::contract::Contracts;
 use crate::listing::Listing;
 use crate::pin::Pin;
 use crate::publish::{Identity, Partial, Source};
@@ -15,6 +16,15 @@ pub fn of_series(entries: &[&Entry]) -> String {
     let mut hash = Sha256::new();
     entries.iter().for_each(|entry| entry.digest(&mut hash));
     text(hash)
+}
+
+/// A digest of what a series relies on: it decides whether the series holds,
+/// not what is in a tree.
+#[must_use]
+pub fn of_contracts(contracts: &Contracts) -> String {
+    let Contracts { watch, kernel, cite, note } = contracts;
+    let bytes = serde_json::to_vec(&(watch, kernel, cite, note)).expect("contracts are text alone");
+    text(Sha256::new().chain_update(bytes))
 }
 
 /// A digest of a listing: paths, modes and blob ids.
@@ -35,6 +45,7 @@ pub fn whole(pin: &Pin, entries: &[&Entry], groups: &[String]) -> Identity {
         pin: pin.commit,
         source: Source::Git { tree: pin.tree },
         series: of_series(entries),
+        contracts: String::new(),
         groups: groups.to_vec(),
         partial: None,
         trial: None,

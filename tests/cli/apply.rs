@@ -14,6 +14,7 @@ use crate::tool::{Run, Tool};
 pub fn add(suite: &mut Suite) {
     let with_git = || [Need::program("git", "git")];
     suite.test_needing("apply/lays-and-then-has-nothing-to-do", with_git(), lays_once);
+    suite.test_needing("apply/a-new-contract-is-looked-at", with_git(), new_contract);
     suite.test_needing("apply/a-changed-patch-rewrites-one-file", with_git(), rewrites_one_file);
     suite.test_needing("apply/a-conflict-writes-nothing", with_git(), conflict_writes_nothing);
     suite.test_needing("apply/an-undeclared-removal-stops", with_git(), undeclared_removal);
@@ -137,6 +138,26 @@ fn lays_once() {
     assert!(again.stdout().contains("(2 files checked, "), "{}", again.shown());
     assert_eq!(mtime(&project.tool.path("out/a.txt")), before);
     project.tool.run(["verify", "out"]).assert_status(0);
+}
+
+/// A contract changes no file: that nothing is to be done does not say that it
+/// holds.
+fn new_contract() {
+    let project = project(&[("first", "metal", A_TO_B)]);
+    project.tool.run(APPLY).assert_status(0);
+    let series = format!("patches/{}/series.toml", &project.commit[..8]);
+    let was = fs::read_to_string(project.tool.path(&series)).expect("the series");
+    let watch = |from: &str| {
+        format!(
+            "{was}\n[[watch]]\nfile = \"d/b.txt\"\nfrom = \"{from}\"\nto = \"{from}\"\nreason = \"x\"\n"
+        )
+    };
+    project.write(&series, &watch("no_such_word"));
+    let run = project.tool.run(APPLY);
+    run.assert_status(1);
+    assert!(run.stdout().contains("broken"), "{}", run.shown());
+    project.write(&series, &was);
+    project.tool.run(APPLY).assert_status(0);
 }
 
 fn rewrites_one_file() {

@@ -29,6 +29,7 @@ pub fn tool_with_tree(partial: Option<Partial>) -> Tool {
         pin: ObjectId::of_blob(b"pin"),
         source: Source::Git { tree: ObjectId::of_blob(b"tree") },
         series: "sha256:0".into(),
+        contracts: String::new(),
         groups: vec!["metal".into()],
         partial,
         trial: None,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use mlx_overlay_engine::acquire::{Acquired, PinTree};
 use mlx_overlay_engine::apply::Ground;
 use mlx_overlay_engine::cache::Cache;
-use mlx_overlay_engine::contract::{ContractKind, Verdict};
+use mlx_overlay_engine::contract::{ContractKind, Contracts, Verdict};
 use mlx_overlay_engine::drift;
 use mlx_overlay_engine::git::Store;
 use mlx_overlay_engine::identity;
@@ -24,7 +24,7 @@ use serde_json::json;
 use super::fetch::SourceArgs;
 use super::published::PLACE;
 use crate::cli::ends::released_tree;
-use crate::cli::error::{CommandError, Outcome};
+use crate::cli::error::{CommandError, ErrorKind, Outcome};
 use crate::cli::progress::Writing;
 use crate::cli::render;
 use crate::cli::ui::{BOLD, Format, Ui, WARN, paint};
@@ -87,13 +87,19 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let force = if args.force { Force::Overwrite } else { Force::Refuse };
     let published = survey(&place, force)?;
     if let Some(survey) = &published
-        && is_current(survey, &args, pin, &entries)?
+        && is_current(survey, &args, pin, &series.contracts, &entries)?
     {
         print_current(ui, pin, survey);
         return Ok(Outcome::Done);
     }
 
     let acquired = args.source.acquire(pin, ui)?;
+    if let Some(survey) = &published
+        && !args.force
+        && args.at.is_none()
+    {
+        keeps_whole(survey, pin, &acquired)?;
+    }
     let released = match &args.at {
         Some(source) => Some(released_tree(source, pin, ui)?),
         None => None,
@@ -115,7 +121,10 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let kept = contracts.iter().all(|c| c.status.holds());
     let holds = kept && reports.iter().all(EntryReport::holds);
     let laid = Laid { reports, contracts };
-    let identity = identify(&args, pin, &entries, &acquired, released.as_ref())?;
+    let identity = Identity {
+        contracts: identity::of_contracts(&series.contracts),
+        ..identify(&args, pin, &entries, &acquired, released.as_ref())?
+    };
     if !holds {
         print(ui, pin, &acquired, &identity, &laid, None);
         return Ok(Outcome::NeedsPerson);
@@ -175,18 +184,46 @@ fn survey(place: &std::path::Path, force: Force) -> Result<Option<Survey>, Comma
     }
 }
 
+/// Refuses to put a part of the pin in the place of a tree that has all of it.
+fn keeps_whole(survey: &Survey, pin: &Pin, acquired: &Acquired) -> Result<(), CommandError> {
+    let Identity { pin: of, partial, trial, .. } = &survey.stamp.identity;
+    let PinTree::Proven(tree) = &acquired.tree else { return Ok(()) };
+    let coverage = tree.coverage();
+    let is_whole = *of == pin.commit && partial.is_none() && trial.is_none();
+    if !is_whole || coverage.proven == coverage.listed {
+        return Ok(());
+    }
+    Err(CommandError::new(
+        ErrorKind::Missing,
+        anyhow::anyhow!(
+            "{} has all {} files of the pin, and no source at hand has more than {}",
+            survey.place.display(),
+            coverage.listed,
+            coverage.proven
+        ),
+    )
+    .hint("overlay apply --from <clone of MLX> lays the whole tree")
+    .hint("overlay apply --force lays the part, which no build takes"))
+}
+
 /// Whether there is nothing to do: the tree is what is wished for, from a
 /// source that could not do better now.
 fn is_current(
     survey: &Survey,
     args: &Args,
     pin: &Pin,
+    contracts: &Contracts,
     entries: &[&Entry],
 ) -> Result<bool, CommandError> {
     let stamp = &survey.stamp;
     let mut wish = identity::whole(pin, entries, &args.groups);
     wish.trial = args.at.as_ref().map(ToString::to_string);
-    if !survey.is_whole() || stamp.engine != ENGINE || !identity::same_wish(&stamp.identity, &wish)
+    // A contract changes no file, but it may not hold.
+    let held = stamp.identity.contracts == identity::of_contracts(contracts);
+    if !survey.is_whole()
+        || stamp.engine != ENGINE
+        || !identity::same_wish(&stamp.identity, &wish)
+        || !held
     {
         return Ok(false);
     }

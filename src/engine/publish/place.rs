@@ -355,6 +355,7 @@ mod tests {
             pin: ObjectId::of_blob(b""),
             source: Source::Git { tree: ObjectId::of_blob(b"") },
             series: series.into(),
+            contracts: String::new(),
             groups: Vec::new(),
             partial: None,
             trial: None,

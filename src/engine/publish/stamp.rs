@@ -34,6 +34,9 @@ pub struct Identity {
     pub source: Source,
     /// A digest of the ordered bytes of the series, such as `sha256:…`.
     pub series: String,
+    /// A digest of the contracts that were found to hold.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub contracts: String,
     /// The groups laid, in the order asked for; empty means all.
     pub groups: Vec<String>,
     /// Set where not every file of the pin is there.

@@ -167,6 +167,7 @@ fn published() {
         pin: ObjectId::from_raw([pin; 20]),
         source: Source::Git { tree: ObjectId::from_raw([9; 20]) },
         series: "sha256:0".into(),
+        contracts: String::new(),
         groups: vec![],
         partial,
         trial: None,

@@ -55,6 +55,7 @@ pub fn identity(series: &str) -> Identity {
         pin: ObjectId::of_blob(b"pin"),
         source: Source::Git { tree: ObjectId::of_blob(b"tree") },
         series: series.into(),
+        contracts: String::new(),
         groups: vec!["metal".into()],
         partial: None,
         trial: None,
