@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
+use walkdir::WalkDir;
 
 use super::lay::{self, Job};
 use super::{
-    Action, Depth, Event, Finding, Force, Identity, Options, Plan, PublishError, Recorded, STAMP,
-    Stamp, StampError, Step, Survey, survey,
+    Action, Depth, EDIT_FOLDER, Event, Finding, Force, Identity, Options, Plan, PublishError,
+    Recorded, STAMP, Stamp, StampError, Step, Survey, survey,
 };
 use crate::snapshot::{Entry, Mode, ObjectId, Tree, TreePath};
 
@@ -133,11 +134,11 @@ impl Place {
     /// Links the files that are not of the tree into the next one.
     pub(super) fn carry(
         &self,
-        foreign: &[PathBuf],
+        Carry { files, folders }: &Carry,
         options: &Options<'_>,
     ) -> Result<(), PublishError> {
         let new = self.new_tree();
-        for path in foreign {
+        for path in files {
             let to = new.join(path);
             if let Some(folder) = to.parent() {
                 fs::create_dir_all(folder).map_err(PublishError::io("make", folder))?;
@@ -145,7 +146,33 @@ impl Place {
             options.step(Step::Link, &to);
             lay::link_or_copy(&self.dest.join(path), &to).map_err(PublishError::io("link", &to))?;
         }
+        for path in folders {
+            let to = new.join(path);
+            fs::create_dir_all(&to).map_err(PublishError::io("make", &to))?;
+        }
+        // Last, and what is inside first: a folder may not be written to then.
+        for path in folders.iter().rev() {
+            let (from, to) = (self.dest.join(path), new.join(path));
+            fs::symlink_metadata(&from)
+                .and_then(|meta| fs::set_permissions(&to, meta.permissions()))
+                .map_err(PublishError::io("set the permissions of", &to))?;
+        }
         Ok(())
+    }
+
+    /// The folders in the place that are not the tree's, then or now, each
+    /// before what is inside it.
+    fn foreign_folders(&self, then: &Stamp, now: &Footprint) -> Vec<PathBuf> {
+        let ours: BTreeSet<PathBuf> =
+            then.files.iter().flat_map(|r| r.path.parents()).map(|p| p.as_str().into()).collect();
+        let walk = WalkDir::new(&self.dest).min_depth(1).sort_by_file_name().into_iter();
+        // A folder that cannot be read has been named by the survey.
+        walk.filter_entry(|e| e.depth() != 1 || e.file_name() != EDIT_FOLDER)
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_type().is_dir())
+            .filter_map(|entry| entry.path().strip_prefix(&self.dest).ok().map(Path::to_path_buf))
+            .filter(|path| !ours.contains(path) && !now.meets(path))
+            .collect()
     }
 
     /// Stamps the next tree; from here it is whole.
@@ -212,7 +239,14 @@ pub(super) struct Prepared {
     /// Where only the stamp is written: the files' records.
     pub recorded: Vec<Recorded>,
     /// What is not of the tree and comes along.
-    pub carry: Vec<PathBuf>,
+    pub carry: Carry,
+}
+
+/// What is not of the tree.
+#[derive(Debug, Default)]
+pub(super) struct Carry {
+    files: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
 }
 
 pub(super) fn prepare(
@@ -233,7 +267,7 @@ pub(super) fn prepare(
             foreign: Vec::new(),
         };
         let jobs = entries.into_iter().map(Job::Write).collect();
-        return Ok(Prepared { plan, jobs, recorded: Vec::new(), carry: Vec::new() });
+        return Ok(Prepared { plan, jobs, recorded: Vec::new(), carry: Carry::default() });
     }
     // Whoever asks for hand edits to go may have learnt of one from its hash.
     let depth = match force {
@@ -250,10 +284,10 @@ pub(super) fn prepare(
         other => other?,
     };
 
-    let (in_the_way, carry): (Vec<_>, Vec<_>) = {
-        let footprint = Footprint::of(&entries);
-        there.foreign.iter().cloned().partition(|path| footprint.meets(path))
-    };
+    let footprint = Footprint::of(&entries);
+    let (in_the_way, files): (Vec<_>, Vec<_>) =
+        there.foreign.iter().cloned().partition(|path| footprint.meets(path));
+    let carry = Carry { files, folders: place.foreign_folders(&there.stamp, &footprint) };
     let lost = |f: &&Finding| f.is_change() && !matches!(f, Finding::Missing { .. });
     let mut overwrite: Vec<_> = there.findings.iter().filter(lost).cloned().collect();
     overwrite.extend(
@@ -305,7 +339,7 @@ pub(super) fn prepare(
         () if there.is_of(identity) => Action::Nothing,
         () => Action::Restamp,
     };
-    let kept = |path: &str| carry.iter().any(|c| c.starts_with(path.trim_end_matches('/')));
+    let kept = |path: &str| carry.files.iter().any(|c| c.starts_with(path.trim_end_matches('/')));
     let extra = there.findings.iter().filter_map(|f| match f {
         Finding::Extra { path } if kept(path) => Some(path.clone()),
         _ => None,

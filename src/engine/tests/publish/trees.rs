@@ -1,6 +1,6 @@
 //! What publishing keeps, what it refuses, and what a look at a tree tells.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
@@ -198,6 +198,10 @@ fn foreign() {
     fs::create_dir_all(dest.join("mlx/.git/objects")).unwrap();
     fs::write(dest.join("mlx/.git/objects/x"), "4").unwrap();
     symlink("/etc", dest.join("etc")).unwrap();
+    // A repository's `refs/` holds empty folders, and git wants them.
+    fs::create_dir_all(dest.join("mlx/.git/refs/heads")).unwrap();
+    fs::create_dir_all(dest.join("empty")).unwrap();
+    fs::set_permissions(dest.join("build"), Permissions::from_mode(0o700)).unwrap();
     let named = ["build/", "etc", "mlx/.array.h.swp", "mlx/.git/"];
     assert_eq!(findings(&dest), named.map(|n| format!("`{n}` is not of the tree")));
     assert!(survey(&dest, Depth::Hash).unwrap().is_whole());
@@ -209,6 +213,9 @@ fn foreign() {
         assert_eq!(fs::read(dest.join("build/deep/a.o")).unwrap(), b"1");
         assert_eq!(fs::read(dest.join("mlx/.git/objects/x")).unwrap(), b"4");
         assert_eq!(fs::read_link(dest.join("etc")).unwrap(), Path::new("/etc"));
+        assert!(dest.join("mlx/.git/refs/heads").is_dir() && dest.join("empty").is_dir());
+        let mode = fs::metadata(dest.join("build")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
         assert!(survey(&dest, Depth::Hash).unwrap().is_whole());
     }
 }
