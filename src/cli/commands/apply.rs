@@ -108,16 +108,17 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
         Some(tree) => Ground::mapped(&acquired.tree, tree),
         None => Ground::mapped(&acquired.tree, &acquired.tree),
     };
-    let reports = lay(&series, &args.groups, &mut ground)?;
+    let reports = lay(&series, &args.groups, &mut ground).map_err(|e| short_of(e, &acquired))?;
     let contracts = match (&released, &args.at) {
         (Some(tree), Some(at)) => {
-            drift::contracts(&series, &reports, &acquired.tree, tree, &at.to_string())?
+            drift::contracts(&series, &reports, &acquired.tree, tree, &at.to_string())
         }
         _ => {
             let (pin_tree, id) = (&acquired.tree, pin.commit.to_string());
-            drift::contracts(&series, &reports, pin_tree, pin_tree, &id)?
+            drift::contracts(&series, &reports, pin_tree, pin_tree, &id)
         }
-    };
+    }
+    .map_err(|e| short_of(e, &acquired))?;
     let kept = contracts.iter().all(|c| c.status.holds());
     let holds = kept && reports.iter().all(EntryReport::holds);
     let laid = Laid { reports, contracts };
@@ -182,6 +183,16 @@ fn survey(place: &std::path::Path, force: Force) -> Result<Option<Survey>, Comma
         Err(PublishError::Stamp(error)) if error.is_lost() && force == Force::Overwrite => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// An error, with what kept files away where one is missing.
+fn short_of(error: impl Into<CommandError>, acquired: &Acquired) -> CommandError {
+    let error = error.into();
+    if error.kind != ErrorKind::Missing {
+        return error;
+    }
+    let parts = acquired.source.coverage().map_or(&[][..], |coverage| &coverage.parts);
+    parts.iter().filter_map(|part| part.problem.clone()).fold(error, CommandError::hint)
 }
 
 /// Refuses to put a part of the pin in the place of a tree that has all of it.

@@ -108,6 +108,9 @@ fn mend(pin: &Pin, ui: &mut Ui) -> Result<(), CommandError> {
         Err(e) => Err(e),
     };
     match here {
+        Err(e @ (GitError::Damaged { .. } | GitError::Open { .. })) if ui.offline() => {
+            Err(CommandError::from(e).hint("without --offline it is fetched again"))
+        }
         Err(e @ (GitError::Damaged { .. } | GitError::Open { .. })) => {
             ui.warn(format!("{e}; it is fetched again"));
             let teller = Teller::new(ui);
