@@ -134,8 +134,8 @@ impl Claim {
                     Some(measured) if measured.keeps_the_order_of_one_row() => None,
                     Some(measured) => Some(format!(
                         "two rows go to {measured}, in another order; with Apple's compiled \
-                         kernels at K of 1024 and 1088 most float32 results differ and no half \
-                         one does, so half cannot tell"
+                         kernels at K of 1024 and 1088 most float32 results differ and fewer than \
+                         one half in a thousand does, so half cannot tell"
                     )),
                     None => Some("not measured".into()),
                 }

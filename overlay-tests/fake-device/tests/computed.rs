@@ -79,7 +79,7 @@ fn apples_kernels() {
     let (differ, all) = mxfp4(Number::Float32);
     assert!(2 * differ > all && all > 1000, "{differ} of {all} floats");
     let (differ, all) = mxfp4(Number::Float16);
-    assert!(differ == 0 && all > 1000, "{differ} of {all} halves");
+    assert!(1000 * differ < all && all > 1000, "{differ} of {all} halves");
     for computed in narrow {
         assert!(computed.promise.kept(), "{computed:?}");
     }
