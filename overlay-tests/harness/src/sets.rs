@@ -90,8 +90,8 @@ fn swept(set: Set) -> Vec<Cell> {
         let tile = kernel.vectors;
         for (shape, (n, k)) in shapes(kernel.bits, kernel.group_size).into_iter().enumerate() {
             let vectors: Vec<(u32, Draw)> = match set {
-                // A whole tile and a part of one, less than a tile, a tile.
-                Set::Quick => vec![(2 * tile - 1, DRAWS[0]), (2, DRAWS[1]), (tile, DRAWS[2])],
+                // A whole tile and a part of one, less than a tile or one, two whole tiles.
+                Set::Quick => vec![(2 * tile - 1, DRAWS[0]), (2, DRAWS[1]), (2 * tile, DRAWS[2])],
                 Set::Full => (2..=32).map(|m| (m, DRAWS[(m as usize + shape) % 3])).collect(),
             };
             cells.extend(vectors.into_iter().map(|(m, draw)| Cell {
