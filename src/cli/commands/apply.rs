@@ -21,7 +21,7 @@ use mlx_overlay_engine::snapshot::MemoryTree;
 use mlx_overlay_engine::source::SnapshotSource;
 use serde_json::json;
 
-use super::fetch::SourceArgs;
+use super::fetch::{SourceArgs, is_whole};
 use super::published::PLACE;
 use crate::cli::ends::released_tree;
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
@@ -198,12 +198,11 @@ fn short_of(error: impl Into<CommandError>, acquired: &Acquired) -> CommandError
 /// Refuses to put a part of the pin in the place of a tree that has all of it.
 fn keeps_whole(survey: &Survey, pin: &Pin, acquired: &Acquired) -> Result<(), CommandError> {
     let Identity { pin: of, partial, trial, .. } = &survey.stamp.identity;
-    let PinTree::Proven(tree) = &acquired.tree else { return Ok(()) };
-    let coverage = tree.coverage();
-    let is_whole = *of == pin.commit && partial.is_none() && trial.is_none();
-    if !is_whole || coverage.proven == coverage.listed {
+    let was_whole = *of == pin.commit && partial.is_none() && trial.is_none();
+    let Some(coverage) = acquired.source.coverage().filter(|_| was_whole && !is_whole(acquired))
+    else {
         return Ok(());
-    }
+    };
     Err(CommandError::new(
         ErrorKind::Missing,
         anyhow::anyhow!(

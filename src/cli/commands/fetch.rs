@@ -147,7 +147,8 @@ fn print(pin: &Pin, acquired: &Acquired, ui: &mut Ui) {
 
 /// Whether all of the pin's files are here: git objects, or released trees
 /// that hold every one.
-fn is_whole(acquired: &Acquired) -> bool {
+#[must_use]
+pub fn is_whole(acquired: &Acquired) -> bool {
     acquired.source.coverage().is_none_or(|coverage| coverage.missing.is_empty())
 }
 

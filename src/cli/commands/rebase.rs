@@ -315,25 +315,29 @@ fn unresolved(taken: Result<(), Unresolved>, entry: &str) -> Result<(), CommandE
         .hint("change it, then overlay rebase --continue")
         .hint(format!("overlay rebase --skip {entry} leaves it out"))),
         Err(Unresolved::Untouched { path }) => {
-            Err(CommandError::usage("the file is as it was written, which settles nothing")
-                .at(path.display(), None, None)
-                .hint("edit it, then overlay rebase --continue")
-                .hint(format!("overlay rebase --skip {entry} leaves it out")))
+            let what = "the file is as it was written, which settles nothing";
+            Err(unsettled(&path, what, entry))
         }
         Err(Unresolved::Marker { path, line }) => {
             Err(left(&path, line).hint(format!("overlay rebase --skip {entry} leaves it out")))
         }
-        Err(Unresolved::Missing { path }) => Err(CommandError::usage(
-            "the file was not there, which settles nothing; it is written again",
-        )
-        .at(path.display(), None, None)
-        .hint("edit it, then overlay rebase --continue")
-        .hint(format!("overlay rebase --skip {entry} leaves it out"))),
+        Err(Unresolved::Missing { path }) => {
+            let what = "the file was not there, which settles nothing; it is written again";
+            Err(unsettled(&path, what, entry))
+        }
         Err(Unresolved::Nothing) => Err(CommandError::usage(format!(
             "nothing of `{entry}` is left in the work folder: its files are upstream's"
         ))
         .hint(format!("overlay rebase --skip {entry} says that this is meant"))),
     }
+}
+
+/// A work file that is no answer yet.
+fn unsettled(path: &Path, what: &'static str, entry: &str) -> CommandError {
+    CommandError::usage(what)
+        .at(path.display(), None, None)
+        .hint("edit it, then overlay rebase --continue")
+        .hint(format!("overlay rebase --skip {entry} leaves it out"))
 }
 
 fn left(path: &Path, line: usize) -> CommandError {
