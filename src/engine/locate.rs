@@ -6,6 +6,7 @@
 
 mod alone;
 mod mapped;
+mod outline;
 mod within;
 
 use std::ops::Range;
@@ -15,7 +16,8 @@ use crate::report::{Conflict, HunkClass, Nearby};
 
 pub use alone::place_alone;
 pub use mapped::{map_places, place_mapped};
-pub use within::Functions;
+pub use outline::Effect;
+pub use within::{Shape, Side};
 
 /// A run of lines of a text (0-based) and what takes their place.
 #[derive(Clone, Debug, PartialEq, Eq)]

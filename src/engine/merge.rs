@@ -2,15 +2,27 @@
 //!
 //! A diff is one reading among several: an inserted block between equal lines
 //! can slide, and two algorithms can pair look-alike functions differently. A
-//! hunk must not land on the strength of one such choice. So a [`LineMap`]
-//! holds several readings (two algorithms, each with every loose block slid as
-//! far up and as far down as it goes), and an answer counts as known only where
-//! all of them give it.
+//! hunk must not land on the strength of one such choice. So a [`LineMap`] first
+//! takes what is beyond doubt, the runs that hold many lines which stand once in
+//! either text; what lies between them it reads in several ways (two algorithms,
+//! each with every loose block slid as far up and as far down as it goes), and
+//! an answer counts as known only where all of them give it.
+//!
+//! What lies between is read when a line of it is asked for: most hunks stand
+//! in such a run, and a walk over hundreds of versions costs no diff for them.
 
+mod gap;
+mod runs;
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use imara_diff::{Algorithm, Diff, InternedInput};
+use imara_diff::InternedInput;
+
+use gap::{READINGS, Readings};
+use runs::{Block, place_in, place_in_back};
 
 /// A line by its number: see [`Numbers`].
 pub use imara_diff::Token as Number;
@@ -46,82 +58,102 @@ pub enum Fate {
 }
 
 /// Where the lines of an old text went in a new one.
-pub struct LineMap {
-    readings: Vec<Reading>,
-    old_len: usize,
-    new_len: usize,
+pub struct LineMap<'t> {
+    old: Cow<'t, [Number]>,
+    new: Cow<'t, [Number]>,
+    /// How often each number stands in the new text.
+    counts: Vec<u32>,
+    /// The runs beyond doubt, in the order of both texts.
+    sure: Vec<Block>,
+    /// What lies before each of them, and after the last.
+    gaps: Vec<OnceCell<Readings>>,
 }
 
-/// One reading of a diff: its runs of equal lines, 0-based, in order, none empty
-/// and no two of them touching on both sides.
-type Reading = Vec<Block>;
-
-/// A run of equal lines: old start, new start, length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Block {
-    old: usize,
-    new: usize,
-    len: usize,
-}
-
-impl LineMap {
+impl<'t> LineMap<'t> {
     /// Compares the two texts, given as lines.
     #[must_use]
-    pub fn new(old: &[&[u8]], new: &[&[u8]]) -> Self {
+    pub fn new(old: &[&[u8]], new: &[&[u8]]) -> LineMap<'static> {
         let mut lines: InternedInput<&[u8]> = InternedInput::default();
         lines.update_before(old.iter().copied());
         lines.update_after(new.iter().copied());
-        Self::of_numbers(&lines.before, &lines.after)
+        LineMap::between(Cow::Owned(lines.before), Cow::Owned(lines.after))
     }
 
     /// Compares two texts whose lines are numbered alike.
     #[must_use]
-    pub fn of_numbers(old: &[Number], new: &[Number]) -> Self {
-        let mut readings: Vec<Reading> = Vec::new();
-        for blocks in diffs(old, new) {
-            for slide in [slide_up, slide_down] {
-                let mut blocks = blocks.clone();
-                slide(&mut blocks, old, new);
-                let reading = joined(blocks);
-                if !readings.contains(&reading) {
-                    readings.push(reading);
-                }
-            }
-        }
-        Self { readings, old_len: old.len(), new_len: new.len() }
+    pub fn of_numbers(old: &'t [Number], new: &'t [Number]) -> Self {
+        Self::between(Cow::Borrowed(old), Cow::Borrowed(new))
+    }
+
+    fn between(old: Cow<'t, [Number]>, new: Cow<'t, [Number]>) -> Self {
+        let (sure, counts) = runs::sure(&old, &new);
+        let gaps = vec![OnceCell::new(); sure.len() + 1];
+        Self { old, new, counts, sure, gaps }
+    }
+
+    /// The readings of what lies before the `i`th run beyond doubt.
+    fn gap(&self, i: usize) -> &Readings {
+        self.gaps[i].get_or_init(|| {
+            let begin = i.checked_sub(1).map_or((0, 0), |before| self.sure[before].end());
+            let end = self.sure.get(i).map_or((self.old.len(), self.new.len()), |b| (b.old, b.new));
+            gap::readings(&self.old, begin.0..end.0, &self.new, begin.1..end.1)
+        })
     }
 
     /// Where a reading has an old line, both counted from 1: 0 stands for the
     /// start of the text and `len + 1` for its end, which always correspond.
-    fn at(&self, reading: &[Block], old: usize) -> Option<usize> {
-        if old == 0 {
-            return Some(0);
+    fn at(&self, reading: usize, old: usize) -> Option<usize> {
+        let Some(line) = old.checked_sub(1) else { return Some(0) };
+        if line >= self.old.len() {
+            return Some(self.new.len() + 1);
         }
-        if old > self.old_len {
-            return Some(self.new_len + 1);
-        }
-        let last = reading[..reading.partition_point(|b| b.old < old)].last()?;
-        (old - last.old <= last.len).then(|| last.new + (old - last.old))
+        let sure = place_in(&self.sure, line);
+        let place = sure.or_else(|| {
+            let before = self.sure.partition_point(|b| b.old <= line);
+            place_in(&self.gap(before)[reading], line)
+        });
+        place.map(|new| new + 1)
     }
 
     /// The new place of an old line, both 0-based, where every reading agrees
     /// that it is kept.
     #[must_use]
     pub fn line(&self, old: usize) -> Option<usize> {
-        let at = |r: &Reading| self.at(r, old + 1).filter(|_| old < self.old_len);
-        let first = at(&self.readings[0])?;
-        self.readings.iter().all(|r| at(r) == Some(first)).then(|| first - 1)
+        if old >= self.old.len() {
+            return None;
+        }
+        if let Some(new) = place_in(&self.sure, old) {
+            return Some(new);
+        }
+        let first = self.at(0, old + 1)?;
+        (1..READINGS).all(|r| self.at(r, old + 1) == Some(first)).then(|| first - 1)
     }
 
     /// The old line a new line came from, where every reading agrees.
     #[must_use]
     pub fn line_back(&self, new: usize) -> Option<usize> {
-        let find = |r: &Reading| {
-            let last = *r[..r.partition_point(|b| b.new <= new)].last()?;
-            (new - last.new < last.len).then(|| last.old + (new - last.new))
-        };
-        let first = find(&self.readings[0])?;
-        self.readings.iter().all(|r| find(r) == Some(first)).then_some(first)
+        if let Some(old) = place_in_back(&self.sure, new) {
+            return Some(old);
+        }
+        let gap = self.gap(self.sure.partition_point(|b| b.new <= new));
+        let first = place_in_back(&gap[0], new)?;
+        gap.iter().all(|r| place_in_back(r, new) == Some(first)).then_some(first)
+    }
+
+    /// Whether the old lines `range` are kept and stand together, where the
+    /// first of them is now.
+    #[must_use]
+    pub fn kept(&self, range: Range<usize>) -> Option<usize> {
+        let begin = self.line(range.start)?;
+        range.enumerate().all(|(i, old)| self.line(old) == Some(begin + i)).then_some(begin)
+    }
+
+    /// The most places in the new text at which the old lines `range` can stand
+    /// together: how often the rarest of them stands there.
+    #[must_use]
+    pub fn most_places(&self, range: Range<usize>) -> usize {
+        let count = |line: &Number| self.counts[line.0 as usize] as usize;
+        self.old[range].iter().map(count).min().unwrap_or(usize::MAX)
     }
 
     /// What became of the old lines `range` (0-based, empty for a gap between
@@ -131,7 +163,7 @@ impl LineMap {
     #[must_use]
     pub fn fate(&self, range: Range<usize>, wanted: &[&[u8]], new_text: &[&[u8]]) -> Fate {
         let fates: Vec<Fate> =
-            self.readings.iter().map(|r| self.one_fate(r, &range, wanted, new_text)).collect();
+            (0..READINGS).map(|r| self.one_fate(r, &range, wanted, new_text)).collect();
         if let Some(landed) = fates.iter().find(|f| matches!(f, Fate::Landed(_))) {
             return landed.clone();
         }
@@ -141,8 +173,8 @@ impl LineMap {
         // A block that slides across the range hides a landed insertion from
         // every single reading: the line before keeps its earliest place, the
         // line after its latest, and the wanted lines stand between.
-        let before = self.readings.iter().filter_map(|r| self.at(r, range.start)).min();
-        let after = self.readings.iter().filter_map(|r| self.at(r, range.end + 1)).max();
+        let before = (0..READINGS).filter_map(|r| self.at(r, range.start)).min();
+        let after = (0..READINGS).filter_map(|r| self.at(r, range.end + 1)).max();
         if let (Some(before), Some(after)) = (before, after)
             && before < after
             && new_text[before..after - 1] == *wanted
@@ -165,19 +197,19 @@ impl LineMap {
     /// kept: where a person should look for what became of it.
     #[must_use]
     pub fn around(&self, range: Range<usize>) -> Range<usize> {
-        self.between(&self.readings[0], &range).unwrap_or(0..self.new_len)
+        self.room(0, &range).unwrap_or(0..self.new.len())
     }
 
     /// The new lines strictly between the nearest kept lines around an old range.
-    fn between(&self, reading: &[Block], range: &Range<usize>) -> Option<Range<usize>> {
+    fn room(&self, reading: usize, range: &Range<usize>) -> Option<Range<usize>> {
         let before = (0..=range.start).rev().find_map(|old| self.at(reading, old))?;
-        let after = (range.end + 1..=self.old_len + 1).find_map(|old| self.at(reading, old))?;
+        let after = (range.end + 1..=self.old.len() + 1).find_map(|old| self.at(reading, old))?;
         (before < after).then(|| before..after - 1)
     }
 
     fn one_fate(
         &self,
-        reading: &[Block],
+        reading: usize,
         range: &Range<usize>,
         wanted: &[&[u8]],
         new_text: &[&[u8]],
@@ -192,35 +224,8 @@ impl LineMap {
                 return Fate::Landed(before..after - 1);
             }
         }
-        Fate::Changed(self.between(reading, range).unwrap_or(0..new_text.len()))
+        Fate::Changed(self.room(reading, range).unwrap_or(0..new_text.len()))
     }
-}
-
-/// The equal lines as two algorithms find them.
-fn diffs(old: &[Number], new: &[Number]) -> Vec<Vec<Block>> {
-    let most = old.iter().chain(new).map(|line| line.0 + 1).max().unwrap_or_default();
-    let mut diff = Diff::default();
-    [Algorithm::Myers, Algorithm::Histogram]
-        .into_iter()
-        .map(|algorithm| {
-            diff.compute_with(algorithm, old, new, most);
-            let mut blocks = Vec::new();
-            let (mut old_at, mut new_at) = (0, 0);
-            let ends = diff.hunks().map(|hunk| {
-                let at = |line: u32| line as usize;
-                let (was, is) = (hunk.before, hunk.after);
-                [at(was.start), at(is.start), at(was.end), at(is.end)]
-            });
-            for [old_end, new_end, old_next, new_next] in
-                ends.chain([[old.len(), new.len(), old.len(), new.len()]])
-            {
-                debug_assert_eq!(old_end - old_at, new_end - new_at, "a run of equal lines");
-                blocks.push(Block { old: old_at, new: new_at, len: old_end - old_at });
-                (old_at, new_at) = (old_next, new_next);
-            }
-            blocks
-        })
-        .collect()
 }
 
 /// Numbers for lines, the same for the same line in many texts.
@@ -239,81 +244,6 @@ impl Numbers {
         let next = Number(u32::try_from(self.0.len()).expect("fewer lines than memory holds"));
         self.0.insert(line.into(), next);
         next
-    }
-}
-
-/// Blocks that touch put together, empty ones left out.
-fn joined(blocks: Vec<Block>) -> Reading {
-    let mut reading: Reading = Vec::with_capacity(blocks.len());
-    for block in blocks.into_iter().filter(|b| b.len > 0) {
-        match reading.last_mut() {
-            Some(last) if last.old + last.len == block.old && last.new + last.len == block.new => {
-                last.len += block.len;
-            }
-            _ => reading.push(block),
-        }
-    }
-    reading
-}
-
-/// The inserted or deleted lines between two blocks, where only one side has
-/// any: these can slide.
-fn loose(a: Block, b: Block) -> Option<Loose> {
-    let old = a.old + a.len..b.old;
-    let new = a.new + a.len..b.new;
-    match (old.is_empty(), new.is_empty()) {
-        (true, false) => Some(Loose::Inserted(new)),
-        (false, true) => Some(Loose::Deleted(old)),
-        _ => None,
-    }
-}
-
-enum Loose {
-    Inserted(Range<usize>),
-    Deleted(Range<usize>),
-}
-
-impl Loose {
-    fn same(
-        &self,
-        old: &[Number],
-        new: &[Number],
-        pick: impl Fn(&Range<usize>) -> (usize, usize),
-    ) -> bool {
-        let (text, range) = match self {
-            Loose::Inserted(range) => (new, range),
-            Loose::Deleted(range) => (old, range),
-        };
-        let (i, j) = pick(range);
-        text[i] == text[j]
-    }
-}
-
-fn slide_up(blocks: &mut [Block], old: &[Number], new: &[Number]) {
-    for i in 1..blocks.len() {
-        while blocks[i - 1].len > 0
-            && let Some(loose) = loose(blocks[i - 1], blocks[i])
-            && loose.same(old, new, |r| (r.start - 1, r.end - 1))
-        {
-            blocks[i - 1].len -= 1;
-            blocks[i].old -= 1;
-            blocks[i].new -= 1;
-            blocks[i].len += 1;
-        }
-    }
-}
-
-fn slide_down(blocks: &mut [Block], old: &[Number], new: &[Number]) {
-    for i in (1..blocks.len()).rev() {
-        while blocks[i].len > 0
-            && let Some(loose) = loose(blocks[i - 1], blocks[i])
-            && loose.same(old, new, |r| (r.start, r.end))
-        {
-            blocks[i - 1].len += 1;
-            blocks[i].old += 1;
-            blocks[i].new += 1;
-            blocks[i].len -= 1;
-        }
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Ends {
     pub now: Rc<Text>,
     /// Its path at the target.
     pub path: TreePath,
-    map: OnceCell<LineMap>,
+    map: OnceCell<LineMap<'static>>,
 }
 
 impl Ends {
@@ -48,7 +48,7 @@ impl Ends {
     }
 
     /// Where the pin's lines went.
-    pub(super) fn map(&self) -> &LineMap {
+    pub(super) fn map(&self) -> &LineMap<'static> {
         let between = || LineMap::new(&lines(self.then.bytes()), &lines(self.now.bytes()));
         self.map.get_or_init(between)
     }

@@ -121,8 +121,11 @@ impl Lexer<'_> {
 
     /// The length of `\` and a line break here, 0 where none is.
     fn splice(&self) -> usize {
-        match (self.byte(0), self.line_break(1)) {
-            (Some(b'\\'), n) if n > 0 => n + 1,
+        match self.byte(0) {
+            Some(b'\\') => match self.line_break(1) {
+                0 => 0,
+                n => n + 1,
+            },
             _ => 0,
         }
     }
@@ -131,6 +134,11 @@ impl Lexer<'_> {
     fn step(&mut self, first: u8) -> Kind {
         if first.is_ascii_whitespace() || first == 0x0b || self.splice() > 0 {
             return self.space();
+        }
+        // Most tokens that are no names; no longer operator begins with them.
+        if matches!(first, b'(' | b')' | b'{' | b'}' | b'[' | b']' | b',' | b';') {
+            self.at += 1;
+            return Kind::Punctuation;
         }
         match (first, self.byte(1)) {
             (b'/', Some(b'/' | b'*')) => return self.comment(),
@@ -171,12 +179,18 @@ impl Lexer<'_> {
     fn comment(&mut self) -> Kind {
         if self.byte(1) == Some(b'*') {
             let body = &self.text[self.at + 2..];
-            let length = body.windows(2).position(|w| w == b"*/").map_or(body.len(), |n| n + 2);
+            let length = memchr::memmem::find(body, b"*/").map_or(body.len(), |n| n + 2);
             self.at += 2 + length;
         } else {
-            while self.at < self.text.len() && self.line_break(0) == 0 {
+            // Up to a line break that is not spliced.
+            while let Some(next) = memchr::memchr3(b'\n', b'\r', b'\\', self.rest()) {
+                self.at += next;
+                if self.line_break(0) > 0 {
+                    return Kind::Comment;
+                }
                 self.at += self.splice().max(1);
             }
+            self.at = self.text.len();
         }
         Kind::Comment
     }
@@ -262,7 +276,7 @@ impl Lexer<'_> {
         };
         let close = [b")", delimiter, b"\""].concat();
         let body = &after[delimiter.len() + 1..];
-        let length = body.windows(close.len()).position(|w| w == close).map(|n| n + close.len());
+        let length = memchr::memmem::find(body, &close).map(|n| n + close.len());
         self.at += 1 + delimiter.len() + 1 + length.unwrap_or(body.len());
         Kind::Text
     }

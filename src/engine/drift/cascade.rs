@@ -133,8 +133,8 @@ fn stripped(file: &FilePatch) -> String {
 struct Texts<'t> {
     own: &'t [&'t [u8]],
     made_for: &'t [&'t [u8]],
-    to_base: LineMap,
-    upstream: LineMap,
+    to_base: LineMap<'static>,
+    upstream: LineMap<'static>,
 }
 
 impl Texts<'_> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::apply::{edited, one_site_each};
 use crate::lay::LayError;
-use crate::locate::{Functions, Place, Text, map_places, place_alone};
+use crate::locate::{Effect, Place, Shape, Text, map_places, place_alone};
 use crate::merge::{LineMap, Number, Numbers, lines};
 use crate::patch::{self, Body, FilePatch, Hunk, Operation};
 use crate::report::HunkClass;
@@ -20,7 +20,7 @@ use super::{DriftError, Item, State};
 pub(super) struct Bases {
     path: TreePath,
     stages: Vec<Stage>,
-    numbers: Numbers,
+    known: Known,
     /// The version judged last, and the numbers of its lines.
     last: (Arc<[u8]>, Vec<Number>),
 }
@@ -35,7 +35,26 @@ struct Stage {
     /// The numbers of its lines.
     lines: Vec<Number>,
     in_base: Vec<Place>,
-    functions: Functions,
+    shape: Shape,
+}
+
+/// The lines seen so far.
+#[derive(Default)]
+struct Known {
+    numbers: Numbers,
+    /// What each does to the braces around it, by its number.
+    effects: Vec<Effect>,
+}
+
+impl Known {
+    fn number(&mut self, line: &[u8]) -> Number {
+        let number = self.numbers.of(line);
+        // Numbers are given in order.
+        if number.0 as usize == self.effects.len() {
+            self.effects.push(Effect::of(line));
+        }
+        number
+    }
 }
 
 impl Bases {
@@ -48,11 +67,8 @@ impl Bases {
     ) -> Result<Option<Self>, DriftError> {
         let Some(file) = pin.file(path)? else { return Ok(None) };
         let mut text = file.bytes.to_vec();
-        let mut numbers = Numbers::default();
-        let number = |base: &[&[u8]], numbers: &mut Numbers| {
-            base.iter().map(|line| numbers.of(line)).collect::<Vec<_>>()
-        };
-        let mut numbered = number(&lines(&text), &mut numbers);
+        let mut known = Known::default();
+        let mut numbered: Vec<Number> = lines(&text).iter().map(|l| known.number(l)).collect();
         let last = (file.bytes.clone(), numbered.clone());
         let mut stages = Vec::new();
         for entry in &series.entries {
@@ -73,16 +89,16 @@ impl Bases {
                     end - line.len()..end
                 };
                 let cuts = base.iter().map(cut).collect();
-                let functions = Functions::of(&base);
-                let put = |line: &Vec<u8>| numbers.of(line);
+                let put = |line: &Vec<u8>| known.number(line);
                 let after = changed(&numbered, &in_base, &in_base, put);
                 let lines = std::mem::replace(&mut numbered, after);
                 let entry = entry.name.clone();
-                stages.push(Stage { entry, hunks, text, cuts, lines, in_base, functions });
+                let shape = Shape::default();
+                stages.push(Stage { entry, hunks, text, cuts, lines, in_base, shape });
                 text = next;
             }
         }
-        Ok(Some(Self { path: path.clone(), stages, numbers, last }))
+        Ok(Some(Self { path: path.clone(), stages, known, last }))
     }
 
     /// The numbers of a version's lines. What it begins and ends with as the
@@ -107,7 +123,7 @@ impl Bases {
         };
         let last = text[first..].iter().rev().take_while(same).count();
         let mut found = numbers[..first].to_vec();
-        found.extend(text[first..text.len() - last].iter().map(|line| self.numbers.of(line)));
+        found.extend(text[first..text.len() - last].iter().map(|line| self.known.number(line)));
         found.extend_from_slice(&numbers[numbers.len() - last..]);
         self.last = (bytes.clone(), found.clone());
         found
@@ -125,7 +141,7 @@ impl Bases {
         let mut numbers = HashMap::new();
         let mut text = lines(&file.bytes);
         let mut numbered = self.numbered(&file.bytes, &text);
-        for Stage { entry, hunks, text: base, cuts, lines, in_base, functions } in &self.stages {
+        for Stage { entry, hunks, text: base, cuts, lines, in_base, shape } in &self.stages {
             let item = Item::File { entry: entry.clone(), path: self.path.clone() };
             states.push((item, State::Class(HunkClass::Exact)));
             let places = if *lines == numbered {
@@ -133,7 +149,8 @@ impl Bases {
             } else {
                 let base: Vec<&[u8]> = cuts.iter().map(|cut| &base[cut.clone()]).collect();
                 let map = LineMap::of_numbers(lines, &numbered);
-                one_site_each(map_places(hunks, in_base, (&base, functions), &text, &map))
+                let now = Shape::outlined(&text, |at| self.known.effects[numbered[at].0 as usize]);
+                one_site_each(map_places(hunks, in_base, (&base, shape), (&text, &now), &map))
             };
             let number = numbers.entry(entry).or_insert(0);
             for place in &places {
@@ -141,7 +158,7 @@ impl Bases {
                 let item = Item::Hunk { entry: entry.clone(), number: *number };
                 states.push((item, state(place)));
             }
-            let put = |line: &Vec<u8>| self.numbers.of(line);
+            let put = |line: &Vec<u8>| self.known.number(line);
             numbered = changed(&numbered, &places, in_base, put);
             text = changed(&text, &places, in_base, Vec::as_slice);
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::within::{Both, Functions, class_name, heading_name};
+use super::within::{Both, Shape, Side, class_name, heading_name};
 use super::{
     Edit, Place, Placed, Text, Unplaced, anywhere, conflict, context, line_endings, list,
     place_alone, shown, without_line_end,
@@ -19,14 +19,15 @@ pub fn place_mapped(hunks: &[Hunk], base: &[&[u8]], text: &[&[u8]]) -> Vec<Place
     if base == text {
         return in_base;
     }
-    let (map, functions) = (LineMap::new(base, text), Functions::of(base));
-    let both = Both::new(&functions, text, &map);
-    let mut places = map_all(hunks, &in_base, base, &both);
+    let map = LineMap::new(base, text);
+    let (then, now) = (Shape::default(), Shape::default());
+    let both = Both::new((base, &then), (text, &now), &map);
+    let mut places = map_all(hunks, &in_base, &both);
     for (place, was) in places.iter_mut().zip(&in_base) {
         let Ok(was) = was else { continue };
         match place {
             Ok(placed) if placed.class != HunkClass::Landed => {
-                placed.nearby = in_function(was, placed, base, &both).or(placed.nearby.take());
+                placed.nearby = in_function(was, placed, &both).or(placed.nearby.take());
             }
             Ok(_) => {}
             Err(unplaced) => {
@@ -40,27 +41,27 @@ pub fn place_mapped(hunks: &[Hunk], base: &[&[u8]], text: &[&[u8]]) -> Vec<Place
     places
 }
 
-/// As [`place_mapped`], where the places in the base are known already, its
-/// functions, and where its lines went. What changed in a hunk's function
+/// As [`place_mapped`], where the places in the base are known already, and where its
+/// lines went. What changed in a hunk's function
 /// further out than its context is not looked for, nor is it told of one that
 /// has no place whether its function is gone: neither decides its class.
 #[must_use]
 pub fn map_places(
     hunks: &[Hunk],
     in_base: &[Place],
-    (base, functions): (&[&[u8]], &Functions),
-    text: &[&[u8]],
-    map: &LineMap,
+    base: Side<'_>,
+    text: Side<'_>,
+    map: &LineMap<'_>,
 ) -> Vec<Place> {
-    map_all(hunks, in_base, base, &Both::new(functions, text, map))
+    map_all(hunks, in_base, &Both::new(base, text, map))
 }
 
-fn map_all(hunks: &[Hunk], in_base: &[Place], base: &[&[u8]], both: &Both<'_>) -> Vec<Place> {
+fn map_all(hunks: &[Hunk], in_base: &[Place], both: &Both<'_>) -> Vec<Place> {
     hunks
         .iter()
         .zip(in_base)
         .map(|(hunk, place)| match place {
-            Ok(placed) => map_hunk(hunk, placed, base, both),
+            Ok(placed) => map_hunk(hunk, placed, both),
             Err(Unplaced { class, why, .. }) => {
                 let why = format!("in the text it was made for, {why}");
                 Err(Unplaced { class: *class, why, found: None })
@@ -69,14 +70,14 @@ fn map_all(hunks: &[Hunk], in_base: &[Place], base: &[&[u8]], both: &Both<'_>) -
         .collect()
 }
 
-fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], both: &Both<'_>) -> Place {
-    let (text, map) = (both.text, both.map);
+fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
+    let (base, text, map) = (both.base(), both.text(), both.map);
     if placed.edits.is_empty() {
         return Err(conflict(None, "it changes nothing"));
     }
     if let Some((span, landed)) = landed_whole(hunk, placed, text, map) {
         let gap = |at: usize| at..at;
-        own_function(&gap(span.start), &gap(landed.start), &landed, base, both)?;
+        own_function(&gap(span.start), &gap(landed.start), &landed, both)?;
         return Ok(Placed {
             class: HunkClass::Landed,
             site: landed,
@@ -131,16 +132,14 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, base: &[&[u8]], both: &Both<'_>) -> Pl
     let own = &placed.edits[0].range;
     let (then, now) = (heading(base, own.start), heading(text, first.range.start));
     let edges = own.start.saturating_sub(1)..(own.end + 1).min(base.len());
-    if whole && has_new_copy(hunk, placed, (then, now), base, both)
-        || both.has_new_twin(own, &base[edges])
-    {
+    if whole && has_new_copy(hunk, placed, (then, now), both) || both.has_new_twin(own, edges) {
         let why = "upstream put in a second copy of its lines, and nothing says which are the old";
         let mut unplaced = conflict(Some(&site), why);
         unplaced.class = HunkClass::Ambiguous;
         return Err(unplaced);
     }
     for (edit, now) in placed.edits.iter().zip(&kept) {
-        own_function(&edit.range, &now.range, &site, base, both)?;
+        own_function(&edit.range, &now.range, &site, both)?;
     }
     let nearby = match surroundings(whole, then, now, map) {
         Surroundings::Same => None,
@@ -168,11 +167,21 @@ fn own_function(
     was: &Range<usize>,
     is: &Range<usize>,
     site: &Range<usize>,
-    base: &[&[u8]],
     both: &Both<'_>,
 ) -> Result<(), Unplaced> {
-    let text = both.text;
+    let (base, text) = (both.base(), both.text());
+    let headings = (heading(base, was.start), heading(text, is.start));
+    let same_heading = match headings {
+        (Some(then), Some(now)) => base[then] == text[now],
+        (then, now) => then == now,
+    };
+    if same_heading && both.stands_alike(was, is) {
+        return Ok(());
+    }
     let there = |why: String| Err(conflict(Some(site), &why));
+    if let Some(off) = both.switched_off(was, is) {
+        return there(format!("upstream switched its lines off: `#if 0` at line {}", off + 1));
+    }
     if both.reads()
         && let Err(why) = both.same_function(was, is)
     {
@@ -181,9 +190,7 @@ fn own_function(
     if both.is_inside(was) {
         return Ok(());
     }
-    let (Some(then), Some(now)) = (heading(base, was.start), heading(text, is.start)) else {
-        return Ok(());
-    };
+    let (Some(then), Some(now)) = headings else { return Ok(()) };
     let mut names = (class_name(base, then, was.start), class_name(text, now, is.start));
     // A head that was not read as a function's may be one all the same.
     if names == (None, None) && !both.is_read(then) {
@@ -208,13 +215,15 @@ fn has_new_copy(
     hunk: &Hunk,
     placed: &Placed,
     (then, now): (Option<usize>, Option<usize>),
-    base: &[&[u8]],
     both: &Both<'_>,
 ) -> bool {
+    if both.map.most_places(placed.site.clone()) <= 1 {
+        return false;
+    }
     let own = &placed.edits[0].range;
     let lead = own.start - placed.site.start;
     let copies = |heading_at, text| copies(hunk, lead, heading_at, text);
-    let (was, is) = (copies(then, base), copies(now, both.text));
+    let (was, is) = (copies(then, both.base()), copies(now, both.text()));
     // The heading may be as common as `template <typename T>`.
     is.len() > was.len() && both.in_namesakes(own, &was, &is).is_none_or(|(was, is)| is > was)
 }
@@ -236,7 +245,7 @@ fn landed_whole(
     hunk: &Hunk,
     placed: &Placed,
     text: &[&[u8]],
-    map: &LineMap,
+    map: &LineMap<'_>,
 ) -> Option<(Range<usize>, Range<usize>)> {
     let (before, after) = context(hunk);
     let span = placed.site.start + before..placed.site.end - after;
@@ -259,7 +268,7 @@ fn surroundings(
     whole: bool,
     then: Option<usize>,
     now: Option<usize>,
-    map: &LineMap,
+    map: &LineMap<'_>,
 ) -> Surroundings {
     let same_heading = match (then, now) {
         (None, None) => true,
@@ -286,13 +295,13 @@ fn heading(text: &[&[u8]], line: usize) -> Option<usize> {
 
 /// What changed in the function of a hunk, its own surroundings included;
 /// nothing where nothing did, or the hunk is in none.
-fn in_function(was: &Placed, placed: &Placed, base: &[&[u8]], both: &Both<'_>) -> Option<Nearby> {
+fn in_function(was: &Placed, placed: &Placed, both: &Both<'_>) -> Option<Nearby> {
     let functions = was.edits.iter().zip(&placed.edits);
     let functions = functions.filter_map(|(was, is)| both.function(&was.range, &is.range));
     let join = |a: Range<usize>, b: Range<usize>| a.start.min(b.start)..a.end.max(b.end);
     let (then, now) = functions.reduce(|(a, b), (c, d)| (join(a, c), join(b, d)))?;
     let (then, now) = (join(then, was.site.clone()), join(now, placed.site.clone()));
-    let (old, new) = (&base[then.clone()], &both.text[now.clone()]);
+    let (old, new) = (&both.base()[then.clone()], &both.text()[now.clone()]);
     let ops = similar::capture_diff_slices(similar::Algorithm::Myers, old, new);
     let mut found: Option<Nearby> = None;
     for group in similar::group_diff_ops(ops, 3) {

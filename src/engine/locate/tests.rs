@@ -250,6 +250,48 @@ fn a_macro_counts_as_a_function() {
 }
 
 #[test]
+fn the_brace_alone_does_not_name_a_function() {
+    // The lines at the brace are kept; those that name the function are not.
+    for head in [
+        "A::first(int a)\n    : a_{a}\n    , b_{a}\n{\n",
+        "void first(\n    A a = {\n        1,\n    }\n    , int b) {\n",
+        "void first(\n#if A\n    int a,\n#endif\n    int b) {\n",
+    ] {
+        let base = format!("{head}  one();\n  two();\n  three();\n  four();\n}}\n");
+        let line = head.lines().count() + 1;
+        let body = format!(
+            "@@ -{line},4 +{line},5 @@\n   one();\n   two();\n+  new();\n   three();\n   four();\n"
+        );
+        assert_eq!(classes(&mapped(&body, &base, &format!("\n{base}"))), ["moved"]);
+        let places = mapped(&body, &base, &base.replace("first", "second"));
+        assert_eq!(classes(&places), ["conflict"], "{head}");
+    }
+}
+
+#[test]
+fn lines_that_upstream_switched_off_are_a_conflict() {
+    let off = format!("#if 0\n{KERNEL}#endif\n");
+    let places = mapped(IN_KERNEL, KERNEL, &off);
+    assert_eq!(why(&places), "upstream switched its lines off: `#if 0` at line 1");
+    let body = IN_KERNEL.replace("-3,4 +3,5", "-4,4 +4,5");
+    assert_eq!(classes(&mapped(&body, &off, &format!("\n{off}"))), ["moved"], "it was off before");
+    for on in [off.replace("if 0", "if A"), off.replace("if 0", "if 1")] {
+        assert_eq!(classes(&mapped(IN_KERNEL, KERNEL, &on)), ["moved"], "{on}");
+    }
+    let arm = off.replace("#if 0\n", "#if 0\nint a;\n#else\n");
+    assert_eq!(classes(&mapped(IN_KERNEL, KERNEL, &arm)), ["moved"]);
+}
+
+#[test]
+fn a_second_copy_of_a_macro_is_as_good_as_the_first() {
+    let base = "#define make(T) \\\n  one(T) \\\n  two(T) \\\n  three(T) \\\n  four(T)\n";
+    let body =
+        "@@ -2,4 +2,5 @@\n   one(T) \\\n   two(T) \\\n+  new(T) \\\n   three(T) \\\n   four(T)\n";
+    let twice = format!("#if A\n{base}#else\n{base}#endif\n");
+    assert_eq!(classes(&mapped(body, base, &twice)), ["ambiguous"]);
+}
+
+#[test]
 fn where_no_function_can_be_read_the_heading_names_it() {
     let base = "def first(x):\n    one\n    two\n    three\n    four\n";
     let body =

@@ -9,14 +9,13 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::anywhere;
+use super::outline::{self, Effect, Outline};
 use crate::cpp::{function, meaning};
 use crate::merge::LineMap;
 
 /// The functions of a text, by its lines.
-pub struct Functions {
+struct Functions {
     scopes: Vec<Scope>,
-    /// Its lines that [`is_mark`] names.
-    marks: Vec<usize>,
 }
 
 /// A function, or a macro over several lines.
@@ -29,22 +28,45 @@ struct Scope {
     lines: Range<usize>,
 }
 
+/// What is known of a text's form, read when it is asked for.
+#[derive(Default)]
+pub struct Shape {
+    functions: OnceCell<Functions>,
+    outline: OnceCell<Outline>,
+}
+
+impl Shape {
+    /// Of a text whose outline is read already, given what each of its lines
+    /// does on its own.
+    #[must_use]
+    pub fn outlined(text: &[&[u8]], effect: impl FnMut(usize) -> Effect) -> Self {
+        let outline = OnceCell::from(Outline::of(text, effect));
+        Self { functions: OnceCell::new(), outline }
+    }
+
+    fn functions(&self, text: &[&[u8]]) -> &Functions {
+        self.functions.get_or_init(|| Functions::of(text))
+    }
+
+    fn outline(&self, text: &[&[u8]]) -> &Outline {
+        self.outline.get_or_init(|| Outline::of(text, |at| Effect::of(text[at])))
+    }
+}
+
+/// A text, and its form.
+pub type Side<'t> = (&'t [&'t [u8]], &'t Shape);
+
 /// Both texts of a mapped hunk, and where the lines of the one went.
 pub(super) struct Both<'t> {
-    base: &'t Functions,
-    /// The text at hand.
-    pub text: &'t [&'t [u8]],
-    /// Where the lines of the base went in it.
-    pub map: &'t LineMap,
-    now: OnceCell<Functions>,
-    /// Whether every mark is kept, and no other has come.
-    same_marks: OnceCell<bool>,
+    then: Side<'t>,
+    now: Side<'t>,
+    /// Where the lines of the base went.
+    pub map: &'t LineMap<'t>,
 }
 
 impl Functions {
     /// Reads the functions of a text, given as lines.
-    #[must_use]
-    pub fn of(text: &[&[u8]]) -> Self {
+    fn of(text: &[&[u8]]) -> Self {
         let bytes = text.concat();
         let mut scopes = macros(text);
         scopes.extend(function::functions(&bytes).into_iter().map(|found| Scope {
@@ -53,7 +75,7 @@ impl Functions {
             path: found.path,
         }));
         scopes.sort_by_key(|s| (s.lines.start, std::cmp::Reverse(s.lines.end)));
-        Self { scopes, marks: marks(text).collect() }
+        Self { scopes }
     }
 
     /// The functions around the gap before a line, the outermost first.
@@ -71,29 +93,9 @@ impl Functions {
         self.scopes.iter().find(|s| lines.contains(&s.lines.start)).into_iter().collect()
     }
 
-    /// The last function that ends before a line.
-    fn before(&self, line: usize) -> Option<&Scope> {
-        self.scopes.iter().filter(|s| s.lines.end <= line).max_by_key(|s| s.lines.end)
-    }
-
     fn named(&self, path: &str) -> impl Iterator<Item = &Scope> {
         self.scopes.iter().filter(move |s| s.path == path)
     }
-}
-
-fn marks(text: &[&[u8]]) -> impl Iterator<Item = usize> {
-    (0..text.len()).filter(|&i| is_mark(text[i]))
-}
-
-/// Whether a line opens or closes, or may, what a function can be in: a
-/// namespace or a class, a comment, another function. Where none comes or goes,
-/// what a kept line is in stays the same.
-fn is_mark(line: &[u8]) -> bool {
-    let words = || line.split(|b| !b.is_ascii_alphanumeric() && *b != b'_');
-    line.first() == Some(&b'}')
-        || line.trim_ascii().starts_with(b"};")
-        || line.windows(2).any(|pair| matches!(pair, b"/*" | b"*/"))
-        || words().any(|w| matches!(w, b"namespace" | b"class" | b"struct" | b"union"))
 }
 
 /// The macros that go over several lines.
@@ -121,46 +123,77 @@ fn macros(text: &[&[u8]]) -> Vec<Scope> {
 }
 
 impl<'t> Both<'t> {
-    pub(super) fn new(base: &'t Functions, text: &'t [&'t [u8]], map: &'t LineMap) -> Self {
-        Self { base, text, map, now: OnceCell::new(), same_marks: OnceCell::new() }
+    pub(super) fn new(then: Side<'t>, now: Side<'t>, map: &'t LineMap<'t>) -> Self {
+        Self { then, now, map }
+    }
+
+    /// The base's lines.
+    pub(super) fn base(&self) -> &'t [&'t [u8]] {
+        self.then.0
+    }
+
+    /// The lines of the text at hand.
+    pub(super) fn text(&self) -> &'t [&'t [u8]] {
+        self.now.0
+    }
+
+    fn were(&self) -> &Functions {
+        self.then.1.functions(self.then.0)
+    }
+
+    fn are(&self) -> &Functions {
+        self.now.1.functions(self.now.0)
+    }
+
+    /// Whether lines that were at `was` and are at `is` stand in the braces and
+    /// conditions they stood in. `false` says nothing.
+    pub(super) fn stands_alike(&self, was: &Range<usize>, is: &Range<usize>) -> bool {
+        let outlined = |(text, shape): Side<'t>| (text, shape.outline(text));
+        outline::stands_alike(outlined(self.then), outlined(self.now), self.map, was, is)
+    }
+
+    /// Whether all places of the base's lines `edges` in the text at hand that are in
+    /// a function with the head of the one around `was` are in the very same.
+    fn stands_once(&self, was: &Range<usize>, edges: &Range<usize>) -> bool {
+        let (base, text) = (self.base(), self.text());
+        let (then, now) = (self.then.1.outline(base), self.now.1.outline(text));
+        let Some((own, _)) = then.function(base, was.start) else {
+            return was.is_empty() && then.is_outside(base, was.start);
+        };
+        let lead = was.start - edges.start;
+        let mut heads = anywhere(&base[edges.clone()], text)
+            .into_iter()
+            .filter_map(|at| Some(now.function(text, at + lead)?.0))
+            .filter(|head| text[head.clone()] == base[own.clone()]);
+        let first = heads.next();
+        heads.all(|head| Some(head) == first)
+    }
+
+    /// The line of the `#if 0` that lines which are at `is` came to stand in.
+    pub(super) fn switched_off(&self, was: &Range<usize>, is: &Range<usize>) -> Option<usize> {
+        let off = |(text, shape): Side<'t>, at| shape.outline(text).switched_off(text, at);
+        off(self.now, is.start).filter(|_| off(self.then, was.start).is_none())
     }
 
     /// Whether functions can be read in either text at all.
     pub(super) fn reads(&self) -> bool {
-        !self.base.scopes.is_empty() || !self.now().scopes.is_empty()
+        let may = |(text, shape): Side<'t>| shape.outline(text).may_hold_functions();
+        may(self.then) && !self.were().scopes.is_empty()
+            || may(self.now) && !self.are().scopes.is_empty()
     }
 
-    fn has_same_marks(&self) -> bool {
-        *self.same_marks.get_or_init(|| {
-            self.base.marks.iter().all(|mark| self.map.line(*mark).is_some())
-                && marks(self.text).count() == self.base.marks.len()
-        })
-    }
-
-    /// Whether upstream put in a second copy of the function that lines are in,
-    /// under the same head, and these lines of it stand in both.
-    pub(super) fn has_new_twin(&self, was: &Range<usize>, wanted: &[&[u8]]) -> bool {
-        if self.has_same_marks() {
+    /// Whether upstream put in a second copy of the function that the base's
+    /// lines `was` are in, under the same head, and `edges`, those and the lines
+    /// beside them, stand in both.
+    pub(super) fn has_new_twin(&self, was: &Range<usize>, edges: Range<usize>) -> bool {
+        if self.map.most_places(edges.clone()) <= 1 || self.stands_once(was, &edges) {
             return false;
         }
-        let Some(own) = self.base.holding(was).last().copied() else { return false };
-        let twins = |functions: &Functions, text: &[&[u8]]| {
-            let alike = functions.named(&own.path).filter(|s| s.head == own.head);
-            alike.filter(|s| !anywhere(wanted, &text[s.lines.clone()]).is_empty()).count()
-        };
-        twins(self.now(), self.text) > self.base.named(&own.path).count().max(1)
-    }
-
-    fn now(&self) -> &Functions {
-        self.now.get_or_init(|| Functions::of(self.text))
-    }
-
-    /// Whether the lines from `from` up to the end of `was` are kept and stand
-    /// together, and nothing came or went that they could be in.
-    fn kept_since(&self, from: usize, was: &Range<usize>, is: &Range<usize>) -> bool {
-        let Some(begin) = (is.start + from).checked_sub(was.start) else { return false };
-        let kept = (from..was.end).enumerate().all(|(i, l)| self.map.line(l) == Some(begin + i));
-        kept && self.has_same_marks()
+        let Some(own) = self.were().holding(was).last().copied() else { return false };
+        let wanted = &self.base()[edges];
+        let alike = self.are().named(&own.path).filter(|s| s.head == own.head);
+        let twins = alike.filter(|s| !anywhere(wanted, &self.text()[s.lines.clone()]).is_empty());
+        twins.count() > self.were().named(&own.path).count().max(1)
     }
 
     /// Fails, with the reason in a sentence, where lines that were at `was` and
@@ -170,17 +203,7 @@ impl<'t> Both<'t> {
         was: &Range<usize>,
         is: &Range<usize>,
     ) -> Result<(), String> {
-        let then = self.base.holding(was);
-        // What stands unchanged since the head of its function, or since that of
-        // the function before it, is where it was: the text need not be read.
-        let since = match then.first() {
-            Some(outermost) => outermost.lines.start,
-            None => self.base.before(was.start).map_or(0, |s| s.lines.start),
-        };
-        if since < was.start && self.kept_since(since, was, is) {
-            return Ok(());
-        }
-        let now = self.now().holding(is);
+        let (then, now) = (self.were().holding(was), self.are().holding(is));
         let same = |(a, b): (&&Scope, &&Scope)| self.is_same(a, b);
         if then.len() == now.len() && then.iter().zip(&now).all(same) {
             return Ok(());
@@ -194,8 +217,8 @@ impl<'t> Both<'t> {
         if then.path != now.path {
             return false;
         }
-        let were: Vec<&Scope> = self.base.named(&then.path).collect();
-        let are: Vec<&Scope> = self.now().named(&then.path).collect();
+        let were: Vec<&Scope> = self.were().named(&then.path).collect();
+        let are: Vec<&Scope> = self.are().named(&then.path).collect();
         let rank = |all: &[&Scope], one: &Scope| all.iter().position(|s| s.lines == one.lines);
         if then.head == now.head {
             // Where several have this very head, as in the arms of an `#ifdef`,
@@ -227,14 +250,14 @@ impl<'t> Both<'t> {
                     "its lines stand here, but {stand}, and it was made for `{}`, which is at \
                      line {}",
                     then.path,
-                    self.now().named(&then.path).next().map_or(0, |s| s.lines.start + 1)
+                    self.are().named(&then.path).next().map_or(0, |s| s.lines.start + 1)
                 ),
             },
         }
     }
 
     fn gone(&self, then: &Scope) -> Option<String> {
-        self.now().named(&then.path).next().is_none().then(|| {
+        self.are().named(&then.path).next().is_none().then(|| {
             format!(
                 "its function `{}` is gone: upstream took it away or gave it another name",
                 then.path
@@ -244,35 +267,37 @@ impl<'t> Both<'t> {
 
     /// Says so where the function that lines were in is not in the text.
     pub(super) fn gone_from(&self, was: &Range<usize>) -> Option<String> {
-        self.gone(self.base.holding(was).last()?)
+        self.gone(self.were().holding(was).last()?)
     }
 
     /// Whether a line of the base is part of a function that was read.
     pub(super) fn is_read(&self, line: usize) -> bool {
-        self.base.scopes.iter().any(|s| s.lines.contains(&line))
+        self.were().scopes.iter().any(|s| s.lines.contains(&line))
     }
 
     /// Whether lines of the base stand in a function.
     pub(super) fn is_inside(&self, was: &Range<usize>) -> bool {
-        !self.base.holding(was).is_empty()
+        !self.were().holding(was).is_empty()
     }
 
     /// The lines of the function that lines are in, then and now, where both
-    /// texts have it.
+    /// texts have it and it was not kept whole.
     pub(super) fn function(
         &self,
         was: &Range<usize>,
         is: &Range<usize>,
     ) -> Option<(Range<usize>, Range<usize>)> {
-        let then = self.base.holding(was).last()?.lines.clone();
-        // A function that was kept whole has nothing to show.
-        let kept = self.map.line(then.start).is_some_and(|begin| {
-            then.clone().enumerate().all(|(i, l)| self.map.line(l) == Some(begin + i))
-        });
-        if kept {
+        // The outline has most functions without reading any.
+        let body = |(text, shape): Side<'t>, at: &Range<usize>| {
+            let outlined = shape.outline(text).function(text, at.start).and_then(|f| f.1);
+            let read = || Some(shape.functions(text).holding(at).last()?.lines.clone());
+            outlined.or_else(read)
+        };
+        let then = body(self.then, was)?;
+        if self.map.kept(then.clone()).is_some() {
             return None;
         }
-        Some((then, self.now().holding(is).last()?.lines.clone()))
+        Some((then, body(self.now, is)?))
     }
 
     /// How many of these places (first lines) in the base, and in the text,
@@ -283,13 +308,13 @@ impl<'t> Both<'t> {
         then: &[usize],
         now: &[usize],
     ) -> Option<(usize, usize)> {
-        let path = &self.base.holding(was).last()?.path;
+        let path = &self.were().holding(was).last()?.path;
         let inside = |functions: &Functions, at: &usize| {
             functions.around(*at).last().is_some_and(|s| s.path == *path)
         };
         Some((
-            then.iter().filter(|at| inside(self.base, at)).count(),
-            now.iter().filter(|at| inside(self.now(), at)).count(),
+            then.iter().filter(|at| inside(self.were(), at)).count(),
+            now.iter().filter(|at| inside(self.are(), at)).count(),
         ))
     }
 }

@@ -1,0 +1,413 @@
+//! What a line of a text is in: the braces that are open before it.
+//!
+//! A mapped hunk has to stand in the function it was made for. Where the lines
+//! that opened what is around it are the very lines that did so before, it
+//! does, and no function need be read: an outline costs a look at each line.
+
+use std::ops::Range;
+
+use super::without_line_end;
+use crate::cpp::{Kind, lex, meaning};
+use crate::merge::LineMap;
+
+/// What a line does to the braces around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// Braces that it closes and did not open.
+    closes: u32,
+    /// Braces that it opens and does not close.
+    opens: u32,
+    condition: Option<Condition>,
+    after: After,
+}
+
+/// What of a condition begins with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Condition {
+    If,
+    Else,
+    EndIf,
+}
+
+/// What a line leaves unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Nothing,
+    Comment,
+    RawString,
+    Directive,
+}
+
+impl Effect {
+    const NONE: Self = Self { closes: 0, opens: 0, condition: None, after: After::Nothing };
+
+    /// Reads a line that begins in code.
+    #[must_use]
+    pub fn of(line: &[u8]) -> Self {
+        if !line.iter().any(|b| matches!(b, b'{' | b'}' | b'#' | b'/' | b'"')) {
+            return Self::NONE;
+        }
+        let mut effect = Self::NONE;
+        for token in lex(line) {
+            let word = token.of(line);
+            match (token.kind, word) {
+                (Kind::Punctuation, b"{") => effect.opens += 1,
+                (Kind::Punctuation, b"}") if effect.opens > 0 => effect.opens -= 1,
+                (Kind::Punctuation, b"}") => effect.closes += 1,
+                (Kind::Directive, _) => {
+                    effect.condition = condition(word);
+                    if word.ends_with(b"\\\n") || word.ends_with(b"\\\r\n") {
+                        effect.after = After::Directive;
+                    }
+                }
+                (Kind::Comment, [b'/', b'*', rest @ ..]) if !rest.ends_with(b"*/") => {
+                    effect.after = After::Comment;
+                }
+                (Kind::Text, _) if raw_end(word).is_some_and(|end| !word.ends_with(&end)) => {
+                    effect.after = After::RawString;
+                }
+                _ => {}
+            }
+        }
+        effect
+    }
+}
+
+fn condition(directive: &[u8]) -> Option<Condition> {
+    let rest = directive[1..].trim_ascii_start();
+    let end = rest.iter().position(|b| !b.is_ascii_alphabetic()).unwrap_or(rest.len());
+    match &rest[..end] {
+        b"if" | b"ifdef" | b"ifndef" => Some(Condition::If),
+        b"else" | b"elif" | b"elifdef" | b"elifndef" => Some(Condition::Else),
+        b"endif" => Some(Condition::EndIf),
+        _ => None,
+    }
+}
+
+/// What ends a raw string, given its beginning.
+fn raw_end(word: &[u8]) -> Option<Vec<u8>> {
+    let quote = word.iter().position(|b| *b == b'"')?;
+    let open = word.iter().position(|b| *b == b'(')?;
+    let raw = word[..quote].ends_with(b"R") && quote < open;
+    raw.then(|| [b")", &word[quote + 1..open], b"\""].concat())
+}
+
+/// How many lines, and how much of the line after them, the unfinished end of a
+/// line goes on for: `more` are the lines that follow it. Nothing where no line
+/// ends it.
+fn goes_on(after: After, line: &[u8], more: &[&[u8]]) -> Option<(usize, usize)> {
+    let end = match after {
+        After::Nothing => return None,
+        After::Comment => b"*/".to_vec(),
+        After::RawString => lex(line).iter().rev().find_map(|t| raw_end(t.of(line)))?,
+        After::Directive => {
+            let last = more.iter().position(|l| !without_line_end(l).ends_with(b"\\"))?;
+            return Some((last, more[last].len()));
+        }
+    };
+    more.iter().enumerate().find_map(|(i, line)| {
+        let at = memchr::memmem::find(line, &end)?;
+        Some((i, at + end.len()))
+    })
+}
+
+/// The braces and conditions of a text, by its lines.
+pub(super) struct Outline {
+    /// For the gap before each line, and after the last, what it is in.
+    inside: Vec<Inside>,
+    /// The braces that their own line does not close.
+    braces: Vec<Opened>,
+    /// The branches of conditions.
+    branches: Vec<Opened>,
+}
+
+/// What is open in a place.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Inside {
+    /// The innermost brace, by number.
+    brace: Option<usize>,
+    /// The innermost branch, by number.
+    branch: Option<usize>,
+    /// The line that begins the comment, string or directive of several lines.
+    words: Option<usize>,
+}
+
+/// A brace, or a branch of a condition.
+struct Opened {
+    line: usize,
+    /// The line that closes the brace, where one does.
+    end: Option<usize>,
+    /// The one around it; of a branch that is not the first, the one before it.
+    around: Option<usize>,
+}
+
+impl Outline {
+    /// Reads a text, given what each of its lines does where it begins in code.
+    pub fn of(text: &[&[u8]], mut effect: impl FnMut(usize) -> Effect) -> Self {
+        let inside = Vec::with_capacity(text.len() + 1);
+        let mut outline = Self { inside, braces: Vec::new(), branches: Vec::new() };
+        let mut top = Inside::default();
+        // What is open where each condition began. All its branches begin with
+        // that, and what is after it goes on with what the last one left open.
+        let mut conditions: Vec<Inside> = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            outline.inside.push(top);
+            let (mut piece, mut does) = (text[at], effect(at));
+            outline.take(at, does, &mut top, &mut conditions);
+            at += 1;
+            while does.after != After::Nothing {
+                let words = Inside { words: Some(at - 1), ..top };
+                let Some((lines, bytes)) = goes_on(does.after, piece, &text[at..]) else {
+                    outline.inside.resize(text.len() + 1, words);
+                    return outline;
+                };
+                at += lines;
+                outline.inside.resize(at + 1, words);
+                piece = &text[at][bytes..];
+                does = Effect::of(piece);
+                outline.take(at, does, &mut top, &mut conditions);
+                at += 1;
+            }
+        }
+        outline.inside.push(top);
+        outline
+    }
+
+    /// Takes in what a line does.
+    fn take(&mut self, line: usize, does: Effect, top: &mut Inside, conditions: &mut Vec<Inside>) {
+        for _ in 0..does.closes {
+            let closed = top.brace.map(|brace| &mut self.braces[brace]);
+            top.brace = closed.and_then(|brace| {
+                brace.end = Some(line);
+                brace.around
+            });
+        }
+        for _ in 0..does.opens {
+            self.braces.push(Opened { line, end: None, around: top.brace });
+            top.brace = Some(self.braces.len() - 1);
+        }
+        match does.condition {
+            Some(Condition::If) => {
+                conditions.push(*top);
+                self.branch(line, top);
+            }
+            Some(Condition::Else) => {
+                top.brace = conditions.last().and_then(|before| before.brace);
+                self.branch(line, top);
+            }
+            Some(Condition::EndIf) => top.branch = conditions.pop().and_then(|b| b.branch),
+            None => {}
+        }
+    }
+
+    fn branch(&mut self, line: usize, top: &mut Inside) {
+        self.branches.push(Opened { line, end: None, around: top.branch });
+        top.branch = Some(self.branches.len() - 1);
+    }
+
+    /// What is open in a place, from the innermost outwards.
+    fn outwards(all: &[Opened], innermost: Option<usize>) -> impl Iterator<Item = &Opened> {
+        std::iter::successors(innermost.map(|at| &all[at]), |opened| {
+            opened.around.map(|at| &all[at])
+        })
+    }
+
+    /// The braces that the gap before `line` is in, the outermost first, down to
+    /// the function, each with the lines that head it. Nothing where one of
+    /// them cannot be told.
+    fn braces(&self, text: &[&[u8]], line: usize) -> Option<Vec<(&Opened, Range<usize>)>> {
+        let mut outwards: Vec<&Opened> =
+            Self::outwards(&self.braces, self.inside[line].brace).collect();
+        let mut braces = Vec::new();
+        while let Some(brace) = outwards.pop() {
+            let head = statement(text, brace.line)..brace.line + 1;
+            let kind = Head::of(&text[head.clone()])?;
+            braces.push((brace, head));
+            if kind == Head::Function {
+                // What is open within does not tell one function from another.
+                break;
+            }
+        }
+        Some(braces)
+    }
+
+    /// The lines that begin the branches which the gap before `line` is in, the
+    /// innermost first.
+    fn branches(&self, line: usize) -> Vec<usize> {
+        Self::outwards(&self.branches, self.inside[line].branch).map(|b| b.line).collect()
+    }
+
+    /// The line of the `#if 0` that the gap before `line` is in.
+    pub fn switched_off(&self, text: &[&[u8]], line: usize) -> Option<usize> {
+        let never = |line: &[u8]| matches!(meaning(line)[..], [b"#", b"if", b"0" | b"false", ..]);
+        // Of a later branch, those before it are not what the gap is in.
+        let mut later = false;
+        self.branches(line).into_iter().find(|&at| {
+            let first = Effect::of(text[at]).condition == Some(Condition::If);
+            let off = first && !later && never(text[at]);
+            later = !first;
+            off
+        })
+    }
+
+    /// The function which the gap before `line` is in: the lines that head it,
+    /// and all of its lines where it ends.
+    pub fn function(
+        &self,
+        text: &[&[u8]],
+        line: usize,
+    ) -> Option<(Range<usize>, Option<Range<usize>>)> {
+        let (brace, head) = self.braces(text, line)?.pop()?;
+        let is_function = Head::of(&text[head.clone()]) == Some(Head::Function);
+        let whole = brace.end.map(|end| head.start..end + 1);
+        is_function.then_some((head, whole))
+    }
+
+    /// Whether the gap before `line` is, beyond doubt, in no function and in no
+    /// macro.
+    pub fn is_outside(&self, text: &[&[u8]], line: usize) -> bool {
+        self.inside[line].words.is_none()
+            && self.braces(text, line).is_some()
+            && self.function(text, line).is_none()
+    }
+
+    /// Whether a function or a macro of several lines may be there.
+    pub fn may_hold_functions(&self) -> bool {
+        !self.braces.is_empty() || self.inside.iter().any(|inside| inside.words.is_some())
+    }
+}
+
+/// A text with its outline.
+pub(super) type Outlined<'t> = (&'t [&'t [u8]], &'t Outline);
+
+/// Whether lines that were at `was`, kept, and are at `is` stand in the function
+/// they stood in: every brace from the outermost down to it and every condition
+/// around is opened by the line that opened it before, with the whole statement
+/// that heads it. `false` says nothing.
+pub(super) fn stands_alike(
+    (base, then): Outlined<'_>,
+    (text, now): Outlined<'_>,
+    map: &LineMap<'_>,
+    was: &Range<usize>,
+    is: &Range<usize>,
+) -> bool {
+    let (Some(opened), Some(opens)) = (then.braces(base, was.start), now.braces(text, is.start))
+    else {
+        return false;
+    };
+    let kept = |old: &Range<usize>, new: &Range<usize>| {
+        old.len() == new.len() && map.kept(old.clone()) == Some(new.start)
+    };
+    let same_braces = opened.len() == opens.len()
+        && opened.iter().zip(&opens).all(|((_, old), (_, new))| kept(old, new));
+    let (branched, branches) = (then.branches(was.start), now.branches(is.start));
+    let same_branches = branched.len() == branches.len()
+        && branched.iter().zip(&branches).all(|(old, new)| map.line(*old) == Some(*new));
+    let begun = |(text, outline): Outlined<'_>, at: usize| {
+        outline.inside[at].words.map(|line| text[line].to_vec())
+    };
+    // A function can begin in the lines themselves.
+    let last = (was.end.saturating_sub(1)..base.len()).find(|&line| ends_statement(base[line]));
+    let whole =
+        was.is_empty() || last.is_some_and(|last| map.kept(was.start..last + 1) == Some(is.start));
+    whole
+        && same_braces
+        && same_branches
+        && begun((base, then), was.start) == begun((text, now), is.start)
+}
+
+/// The first line of the statement that ends with a line.
+fn statement(text: &[&[u8]], line: usize) -> usize {
+    (0..line).rev().find(|&before| ends_statement(text[before])).map_or(0, |before| before + 1)
+}
+
+/// Whether no statement goes on after a line. One that closes what it opens
+/// may: `int a = {}` in a list of parameters does.
+fn ends_statement(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    match line.last() {
+        None | Some(b';' | b'{') => true,
+        Some(b'}') => !line.contains(&b'{'),
+        _ => line.starts_with(b"#"),
+    }
+}
+
+/// What the statement before a brace heads.
+#[derive(PartialEq, Eq)]
+enum Head {
+    /// A namespace or a class.
+    Scope,
+    /// A function, or a macro that stands for one.
+    Function,
+}
+
+impl Head {
+    /// Nothing where the lines do not tell, or are not all of it.
+    fn of(lines: &[&[u8]]) -> Option<Self> {
+        let scope = |word: &[u8]| {
+            matches!(word, b"namespace" | b"class" | b"struct" | b"union" | b"enum" | b"extern")
+        };
+        let (mut depth, mut parentheses) = (0_usize, false);
+        for line in lines {
+            if line.split(|b| !b.is_ascii_alphanumeric() && *b != b'_').any(scope) {
+                return Some(Self::Scope);
+            }
+            for byte in *line {
+                match byte {
+                    b'(' => (depth, parentheses) = (depth + 1, true),
+                    b')' => depth = depth.checked_sub(1)?,
+                    _ => {}
+                }
+            }
+        }
+        (parentheses && depth == 0).then_some(Self::Function)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merge::lines;
+
+    /// The head of the function that the line `x` is in, white space taken out.
+    fn head(text: &str) -> Option<String> {
+        let lines = lines(text.as_bytes());
+        let outline = Outline::of(&lines, |at| Effect::of(lines[at]));
+        let x = lines.iter().position(|l| l.trim_ascii() == b"x")?;
+        let (head, _) = outline.function(&lines, x)?;
+        let head = String::from_utf8(lines[head].concat()).expect("text");
+        Some(head.split_whitespace().collect())
+    }
+
+    #[test]
+    fn a_function_is_found_from_its_braces() {
+        for (text, found) in [
+            ("void f() {\nx\n}\n", Some("voidf(){")),
+            ("namespace n {\nint a;\n\nvoid\nf()\n{\nif (a) {\nx\n}\n}\n}\n", Some("voidf(){")),
+            ("void f() {\n}\nx\n", None),
+            ("void f() {\n} void g() {\nx\n}\n", Some("}voidg(){")),
+            // What closes there closes nothing.
+            ("void f() {\n// }\n/* }\n} */ g(\"}\", '}', R\"(\n}\n)\");\nx\n}\n", Some("voidf(){")),
+            ("void f() {\n#define A } \\\n  }\nx\n}\n", Some("voidf(){")),
+            // One body under two heads.
+            ("#if A\nvoid f() {\n#else\nvoid g() {\n#endif\nx\n}\n", Some("voidg(){")),
+            // Nor can it be told what heads these.
+            ("int a[] = {\nx\n};\n", None),
+            ("void f(int a = int{}\n  , int b) {\nx\n}\n", Some("voidf(inta=int{},intb){")),
+            ("void f(A a = {\n  }\n, int b) {\nx\n}\n", None),
+        ] {
+            assert_eq!(head(text).as_deref(), found, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_goes_over_several_lines_is_known_where_it_is() {
+        let text = "a\n/* b\n c */ /* d\n*/ e\n#define f \\\n  g\nR\"(\n)\"\nh\n";
+        let lines = lines(text.as_bytes());
+        let outline = Outline::of(&lines, |at| Effect::of(lines[at]));
+        let words: Vec<_> = outline.inside.iter().map(|inside| inside.words).collect();
+        let expected = [None, None, Some(1), Some(2), None, Some(4), None, Some(6), None, None];
+        assert_eq!(words, expected);
+    }
+}
