@@ -199,6 +199,7 @@ impl From<DiskError> for CommandError {
                     .reason("unfinished")
                     .hint(try_again);
             }
+            DiskError::Edit(error) => return error.into(),
             _ => ErrorKind::Failed,
         };
         Self::new(kind, error)
@@ -208,8 +209,8 @@ impl From<DiskError> for CommandError {
 impl From<PublishError> for CommandError {
     fn from(error: PublishError) -> Self {
         use PublishError::{
-            HandEdited, Journal, Nameless, NotAFolder, NotFree, NotOurs, Read, Reserved, Stamp,
-            Tangled,
+            Foreign, HandEdited, Journal, Nameless, NotAFolder, NotFree, NotOurs, Read, Reserved,
+            Stamp, Tangled,
         };
         let kind = match error {
             Read(error) => return error.into(),
@@ -222,6 +223,13 @@ impl From<PublishError> for CommandError {
                     work.display()
                 );
                 return Self::new(ErrorKind::NeedsPerson, error).reason("journal").hint(files);
+            }
+            Foreign { ref folder, .. } => {
+                let away = format!(
+                    "move `{}` elsewhere, or remove it where nothing in it is yours",
+                    folder.display()
+                );
+                return Self::new(ErrorKind::Usage, error).reason("foreign").hint(away);
             }
             HandEdited { .. } | Tangled { .. } => ErrorKind::NeedsPerson,
             Reserved { .. } => ErrorKind::Refused,

@@ -74,7 +74,7 @@ fn at_release() -> &'static Applied {
     &APPLIED
 }
 
-const A_TO_B: &str = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+b\n";
+pub const A_TO_B: &str = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+b\n";
 
 fn entry(name: &str, group: &str) -> String {
     format!(
@@ -98,7 +98,7 @@ fn note(entry: &str, patch: &str) -> String {
 }
 
 /// A project whose series holds these patches: name, group, text.
-fn project(patches: &[(&str, &str, &str)]) -> Project {
+pub fn project(patches: &[(&str, &str, &str)]) -> Project {
     let project = Project::new();
     let folder = format!("patches/{}", &project.commit[..8]);
     let mut series = "schema = 1\n\n".to_string();

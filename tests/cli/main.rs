@@ -13,6 +13,7 @@ mod released;
 mod sources;
 mod tool;
 mod try_patch;
+mod work_folders;
 
 use std::process::ExitCode;
 
@@ -29,5 +30,6 @@ fn main() -> ExitCode {
     released::add(&mut suite);
     try_patch::add(&mut suite);
     sources::add(&mut suite);
+    work_folders::add(&mut suite);
     suite.run()
 }

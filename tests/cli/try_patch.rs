@@ -6,7 +6,7 @@ use overlay_tests_support::Suite;
 
 use crate::tool::Tool;
 
-const PATCH: &str = "--- a/f.txt\n+++ b/f.txt\n@@ -1,3 +1,4 @@\n a\n+new\n b\n c\n";
+pub const PATCH: &str = "--- a/f.txt\n+++ b/f.txt\n@@ -1,3 +1,4 @@\n a\n+new\n b\n c\n";
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
@@ -22,7 +22,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("usage/ends-with-2", usage_ends_with_2);
 }
 
-fn tool_with(text: &str, patch: &str) -> Tool {
+pub fn tool_with(text: &str, patch: &str) -> Tool {
     let tool = Tool::new();
     fs::create_dir(tool.path("tree")).expect("a folder");
     fs::write(tool.path("tree/f.txt"), text).expect("a file");

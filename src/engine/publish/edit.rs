@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::lay::{link_or_copy, write_file};
-use super::lock::Lock;
+use super::lock::{Lock, require_ours};
 use super::place::{kind, must_be_folder, sync_folder};
 use super::{Event, Options, PublishError, Step};
 use crate::disk::{self, DiskTree, Stat};
@@ -34,6 +34,8 @@ pub const EDIT_FOLDER: &str = ".overlay-edit";
 
 const SCHEMA: &str = "mlx-overlay/edit-journal";
 const VERSION: u32 = 1;
+const JOURNAL: &str = "journal.json";
+const MARKS: &[&str] = &[JOURNAL];
 
 /// What an edit did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -80,7 +82,7 @@ pub fn edit_in_place(
     options: &Options<'_>,
 ) -> Result<Edited, PublishError> {
     let work = Work::of(tree.root());
-    let mut lock = Lock::take(&work.folder, tree.root(), options)?;
+    let mut lock = Lock::take(&work.folder, MARKS, tree.root(), options)?;
     work.mend(options)?;
     let made = work.make_ready(tree, edits, options);
     let journal = match made {
@@ -106,9 +108,13 @@ pub fn edit_in_place(
 }
 
 /// Says whether an edit of the folder at `dir` was broken off, or is going on.
-#[must_use]
-pub fn edit_is_unfinished(dir: &Path) -> bool {
-    fs::symlink_metadata(dir.join(EDIT_FOLDER).join("journal.json")).is_ok()
+///
+/// # Errors
+/// The work folder there is not the overlay's, or it cannot be looked at.
+pub fn edit_is_unfinished(dir: &Path) -> Result<bool, PublishError> {
+    let work = Work::of(dir);
+    require_ours(&work.folder, MARKS)?;
+    Ok(exists(&work.journal()))
 }
 
 /// Finishes an edit of `dir` that was broken off; nothing where none was.
@@ -121,7 +127,7 @@ pub fn mend_edit(dir: &Path, options: &Options<'_>) -> Result<Option<Mended>, Pu
         return Ok(None);
     }
     let work = Work::of(&root);
-    let mut lock = Lock::take(&work.folder, &root, options)?;
+    let mut lock = Lock::take(&work.folder, MARKS, &root, options)?;
     let mended = work.mend(options)?;
     lock.release();
     Ok(mended)
@@ -170,7 +176,7 @@ impl Work {
     }
 
     fn journal(&self) -> PathBuf {
-        self.folder.join("journal.json")
+        self.folder.join(JOURNAL)
     }
 
     /// Writes everything but the renames. Up to the last line the edited files
@@ -296,6 +302,7 @@ impl Work {
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.kind() == io::ErrorKind::IsADirectory => Vec::new(),
             Err(e) => return Err(PublishError::io("read", &path)(e)),
         };
         let known = serde_json::from_slice(&bytes)

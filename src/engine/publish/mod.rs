@@ -15,6 +15,9 @@
 //!     old/                  the last one, where no exchange is to be had
 //! ```
 //!
+//! A folder of that name that nobody of ours made is left alone, and nothing is
+//! published beside it: see [`work_folder`](crate::work_folder).
+//!
 //! Whoever is killed leaves the old tree or the new one at `DEST`. Where the
 //! file system cannot exchange, `DEST` may be missing for as long as two
 //! renames take, never half there; the next run puts a tree back.
@@ -46,7 +49,7 @@ pub use survey::{Depth, Finding, Survey, survey};
 
 use crate::snapshot::{ReadError, Tree, TreePath};
 use lay::{Job, lay};
-use lock::Lock;
+use lock::{Lock, require_ours};
 use place::Place;
 
 /// What becomes of hand edits that are in the way.
@@ -185,6 +188,15 @@ pub enum PublishError {
         holder: Option<u32>,
         /// How long it was waited for.
         waited: Duration,
+    },
+    /// A folder of the name that the overlay works under is somebody else's.
+    #[error("`{}` is where the overlay works, and what it holds (`{found}`) is not the overlay's",
+            folder.display())]
+    Foreign {
+        /// The work folder.
+        folder: PathBuf,
+        /// Something that it holds.
+        found: String,
     },
     /// Files were edited by hand.
     #[error("`{}` was edited by hand: {}; use --force to overwrite", path.display(), few(findings))]
@@ -344,6 +356,7 @@ pub fn plan(
     force: Force,
 ) -> Result<Plan, PublishError> {
     let place = Place::of(dest)?;
+    require_ours(&place.work, &[])?;
     Ok(place::prepare(&place, tree, identity, force)?.plan)
 }
 
@@ -358,7 +371,7 @@ pub fn publish(
     options: &Options<'_>,
 ) -> Result<Published, PublishError> {
     let place = Place::of(dest)?;
-    let mut lock = Lock::take(&place.work, &place.dest, options)?;
+    let mut lock = Lock::take(&place.work, &[], &place.dest, options)?;
     place.mend(options)?;
     let prepared = place::prepare(&place, tree, identity, options.force)?;
     let plan = prepared.plan;
@@ -397,7 +410,7 @@ pub fn write_new(
     options: &Options<'_>,
 ) -> Result<Published, PublishError> {
     let place = Place::of(dest)?;
-    let mut lock = Lock::take(&place.work, &place.dest, options)?;
+    let mut lock = Lock::take(&place.work, &[], &place.dest, options)?;
     place.mend(options)?;
     if !place.is_free()? {
         return Err(PublishError::NotFree { path: place.dest });

@@ -202,9 +202,10 @@ impl Stamp {
             Err(e) => return Err(lost(e)),
         };
         let damaged = |why: String| StampError::Damaged { path: path.clone(), why };
+        let kind = super::place::kind(&meta).unwrap_or("a folder");
         let stat = crate::disk::Stat::of(&meta)
             .filter(|s| s.mode != Mode::Symlink)
-            .ok_or_else(|| damaged("it is no file".into()))?;
+            .ok_or_else(|| damaged(format!("it is {kind}")))?;
         let bytes = crate::disk::read(&path, stat.mode).map_err(lost)?;
         let stored = serde_json::from_slice::<Stored<Identity, Vec<Recorded>>>(&bytes);
         let stored = match stored {

@@ -227,7 +227,7 @@ impl Survey {
         let mut unreadable = Vec::new();
         let root = self.place.clone();
         let walked: Result<(), std::convert::Infallible> =
-            disk::walk(&root, disk::Skip::Ours, |found| {
+            disk::walk(&root, disk::Skip::Stamp, |found| {
                 match found {
                     Ok((path, meta)) => there.push((path.into(), Stat::of(meta))),
                     Err(error) => {

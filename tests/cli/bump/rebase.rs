@@ -424,6 +424,17 @@ fn rebase_taken_folder() {
     run.assert_status(3);
     assert!(run.stderr().contains("it is there already"), "{}", run.shown());
     assert_eq!(bump.files(), before);
+    // Folders of the names that a rebase works under.
+    let aside = format!("patches/.{}.overlay/mine.txt", &bump.commits[1][..8]);
+    for mine in [&*aside, ".overlay-rebase/mine.txt", ".overlay-rebase/lock"] {
+        let bump = Bump::new();
+        bump.write(mine, "mine");
+        let before = bump.files();
+        let run = bump.run(&["rebase", "--to", &bump.commits[1]]);
+        run.assert_status(3);
+        assert!(run.stderr().contains("move it away"), "{}", run.shown());
+        assert_eq!(bump.files(), before);
+    }
     // Put there while the rebase was under way.
     let bump = stopped();
     let mine = format!("{}/mine.txt", bump.folder(4));
