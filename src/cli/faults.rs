@@ -18,6 +18,7 @@ use mlx_overlay_engine::snapshot::ReadError;
 use mlx_overlay_engine::stored::{Place, StoredError, message};
 
 use super::error::{CommandError, ErrorKind};
+use super::remedy::word;
 
 /// A fault of a stored file; the place is told apart from the words.
 fn form(place: &Place, what: impl Into<String>) -> CommandError {
@@ -193,7 +194,7 @@ impl From<DiskError> for CommandError {
             DiskError::Unfinished { ref path } => {
                 let try_again = format!(
                     "`overlay try {} PATCH… --in-place` brings it to its end first",
-                    path.display()
+                    word(&path.display().to_string())
                 );
                 return Self::new(ErrorKind::NeedsPerson, error)
                     .reason("unfinished")

@@ -280,7 +280,8 @@ fn damaged_stamp() {
     for args in [&["status", "out"][..], &["verify", "out"], &APPLY, &dry] {
         let run = project.tool.run(args);
         run.assert_status(1);
-        for words in [".overlay-stamp.json` is damaged (", "`overlay apply --force`"] {
+        let forced = "`overlay apply --out out --force`";
+        for words in [".overlay-stamp.json` is damaged (", forced] {
             assert!(run.stderr().contains(words), "{words}: {}", run.shown());
         }
         assert_eq!(text(&project.tool, "d/b.txt"), "mine\n");

@@ -64,7 +64,7 @@ fn partial() {
     let tool = tool_with_tree(Some(Partial { have: 2, of: 933 }));
     let run = tool.run(["env", "tree"]);
     run.assert_status(4);
-    for words in ["2 of MLX's 933 files", "apply --from <clone or URL>`", "apply --at crate:"] {
+    for words in ["2 of MLX's 933 files", "--from <clone or URL>`", "apply --at crate:"] {
         assert!(run.stderr().contains(words), "{words}: {}", run.shown());
     }
 }

@@ -10,6 +10,7 @@ mod kernels;
 mod project;
 mod published;
 mod released;
+mod remedies;
 mod sources;
 mod tool;
 mod try_patch;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
     kernels::add(&mut suite);
     published::add(&mut suite);
     released::add(&mut suite);
+    remedies::add(&mut suite);
     try_patch::add(&mut suite);
     sources::add(&mut suite);
     work_folders::add(&mut suite);

@@ -199,7 +199,7 @@ pub enum PublishError {
         found: String,
     },
     /// Files were edited by hand.
-    #[error("`{}` was edited by hand: {}; use --force to overwrite", path.display(), few(findings))]
+    #[error("`{}` was edited by hand: {}", path.display(), few(findings))]
     HandEdited {
         /// The place.
         path: PathBuf,

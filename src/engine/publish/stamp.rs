@@ -154,8 +154,7 @@ pub enum StampError {
     },
     /// It was written in a form that this engine does not know.
     #[error("`{}` is of version {version}; this engine ({ENGINE}) reads version {VERSION}, so that \
-             hand edits in the tree cannot be told: use the newer overlay; or look through the \
-             tree, then `overlay apply --force`", path.display())]
+             hand edits in the tree cannot be told; the newer overlay tells them", path.display())]
     Version {
         /// The stamp.
         path: PathBuf,
@@ -163,9 +162,8 @@ pub enum StampError {
         version: u32,
     },
     /// It is no stamp, or a damaged one.
-    #[error("`{}` is damaged ({why}), so that hand edits in the tree cannot be told: look through \
-             it, then `overlay apply --force`, which writes anew what is not as it is to be and \
-             keeps files that are not of the tree", path.display())]
+    #[error("`{}` is damaged ({why}), so that hand edits in the tree cannot be told",
+            path.display())]
     Damaged {
         /// The stamp.
         path: PathBuf,

@@ -425,10 +425,11 @@ fn rebase_taken_folder() {
     assert!(run.stderr().contains("it is there already"), "{}", run.shown());
     assert_eq!(bump.files(), before);
     // Folders of the names that a rebase works under.
-    let aside = format!("patches/.{}.overlay/mine.txt", &bump.commits[1][..8]);
-    for mine in [&*aside, ".overlay-rebase/mine.txt", ".overlay-rebase/lock"] {
+    for mine in
+        ["patches/.NEW.overlay/mine.txt", ".overlay-rebase/mine.txt", ".overlay-rebase/lock"]
+    {
         let bump = Bump::new();
-        bump.write(mine, "mine");
+        bump.write(&mine.replace("NEW", &bump.commits[1][..8]), "mine");
         let before = bump.files();
         let run = bump.run(&["rebase", "--to", &bump.commits[1]]);
         run.assert_status(3);
