@@ -45,7 +45,7 @@ impl Apply {
             (Some(project), Some(pin)) => Self::at(project, pin, at, Some(place)),
             _ => Self {
                 words: vec!["--out".into(), word(&absolute(place).display().to_string())],
-                but: ", in the project that it was laid from",
+                but: " (in the project that it was laid from)",
             },
         };
         if pin.is_none() {
@@ -70,7 +70,7 @@ impl Apply {
             }
             None => Self {
                 words: vec!["--out".into(), word(&absolute(place).display().to_string())],
-                but: ", in the project that it was laid from",
+                but: " (in the project that it was laid from)",
             },
         }
     }

@@ -53,7 +53,11 @@ fn no_tree() {
     let tool = Tool::new();
     let run = tool.run(["env", "nowhere"]);
     run.assert_status(4);
-    assert!(run.stderr().contains("overlay apply"), "{}", run.shown());
+    for words in
+        ["error: `nowhere` cannot be found", "because: No such file", "apply --out nowhere`"]
+    {
+        assert!(run.stderr().contains(words), "{words}: {}", run.shown());
+    }
     fs::create_dir(tool.path("empty")).unwrap();
     let run = tool.run(["env", "empty"]);
     run.assert_status(4);

@@ -19,6 +19,9 @@ pub fn add(suite: &mut Suite) {
     suite.test("try/changes-folder-first", changes_folder_first);
     suite.test("try/a-series-names-the-line-of-a-missing-patch", missing_in_series);
     suite.test("try/an-edit-that-was-broken-off", broken_off);
+    suite.test("try/a-stray-body-line-has-its-line-and-byte", stray_body_line);
+    suite.test("try/a-stray-header-line-has-its-line-and-byte", stray_header_line);
+    suite.test("try/a-folder-is-no-patch", folder_is_no_patch);
     suite.test("usage/ends-with-2", usage_ends_with_2);
 }
 
@@ -129,6 +132,55 @@ fn missing_in_series() {
     assert_eq!(fs::read_to_string(tool.path("tree/f.txt")).expect("there"), "a\nb\nc\n");
 }
 
+fn stray_body_line() {
+    for (stray, blanks) in [("+lost", ""), ("-lost", ""), (" x", ""), ("+lost", "\n\n")] {
+        let tool = tool_with("a\nb\nc\n", &format!("{PATCH}{blanks}{stray}\n"));
+        let run = tool.run(["try", "tree", "fix.patch", "--in-place", "--format", "json"]);
+        run.assert_status(3);
+        let error = &run.json()["error"];
+        assert_eq!(error["reason"], "malformed", "{error:#}");
+        let place = serde_json::json!({
+            "file": "fix.patch", "line": 8 + blanks.len(), "byte": PATCH.len() + blanks.len(),
+        });
+        assert_eq!(error["place"], place, "{error:#}");
+        assert_eq!(fs::read_to_string(tool.path("tree/f.txt")).expect("there"), "a\nb\nc\n");
+    }
+}
+
+fn stray_header_line() {
+    let stray = "indxe 1234567..89abcde 100644\n";
+    let first = "diff --git a/f.txt b/f.txt\n";
+    let tool = tool_with("a\nb\nc\n", &format!("From: me\n\n{first}{stray}{PATCH}"));
+    let run = tool.run(["try", "tree", "fix.patch", "--format", "json"]);
+    run.assert_status(3);
+    let error = &run.json()["error"];
+    let place = serde_json::json!({ "file": "fix.patch", "line": 4, "byte": 10 + first.len() });
+    assert_eq!((&error["reason"], &error["place"]), (&"malformed".into(), &place), "{error:#}");
+    assert!(run.stderr().contains("`indxe 1234567..89abcde 100644` is no line"), "{}", run.shown());
+}
+
+fn folder_is_no_patch() {
+    let tool = tool_with("a\nb\nc\n", PATCH);
+    for folder in ["quilt/sub", "none", "odd/series"] {
+        fs::create_dir_all(tool.path(folder)).expect("a folder");
+    }
+    fs::write(tool.path("quilt/series"), "# first\nsub\n").expect("a file");
+    let place = |file: &str, line: Option<u32>| match line {
+        Some(line) => serde_json::json!({ "file": file, "line": line }),
+        None => serde_json::json!({ "file": file }),
+    };
+    for (patch, status, place) in [
+        ("quilt", 3, place("quilt/series", Some(2))),
+        ("odd", 3, place("odd/series", None)),
+        ("none", 2, place("none/series", None)),
+        ("none.patch", 2, place("none.patch", None)),
+    ] {
+        let run = tool.run(["try", "tree", patch, "--format", "json"]);
+        run.assert_status(status);
+        assert_eq!(run.json()["error"]["place"], place, "{}", run.shown());
+    }
+}
+
 fn broken_off() {
     let tool = tool_with("a\nb\nc\n", PATCH);
     fs::create_dir(tool.path("tree/.overlay-edit")).expect("a folder");
@@ -139,6 +191,13 @@ fn broken_off() {
     plain.assert_status(1);
     let command = "/tree PATCH… --in-place` brings it to its end first";
     assert!(plain.stderr().contains(command), "{}", plain.shown());
+    // A folder in its place is as bad.
+    fs::remove_file(&journal).expect("removed");
+    fs::create_dir(&journal).expect("a folder");
+    let folder = tool.run(["try", "tree", "fix.patch", "--in-place", "--format", "json"]);
+    folder.assert_status(1);
+    assert_eq!(folder.json()["error"]["reason"], "journal", "{}", folder.shown());
+    fs::remove_dir(&journal).expect("removed");
     // Nobody can tell what a damaged journal spoke of: it is left to a person.
     fs::write(&journal, "{").expect("a file");
     let damaged = tool.run(["try", "tree", "fix.patch", "--in-place", "--format", "json"]);

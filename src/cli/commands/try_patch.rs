@@ -108,13 +108,22 @@ fn load(path: &Path, strip: usize, into: &mut Vec<Loaded>) -> Result<(), Command
         into.push(load_patch(path, path.display().to_string(), strip, Empty::Refused)?);
         return Ok(());
     }
-    let text = read(&series)?;
+    let text = read(&series).map_err(|error| match path.is_dir() {
+        true => {
+            error.hint("a folder is read as quilt's, by its `series` file; or name the patches")
+        }
+        false => error,
+    })?;
     let entries = quilt::parse_series(&text)
         .map_err(|refusal| CommandError::from_refusal(refusal, series.display()))?;
     let folder = series.parent().unwrap_or(Path::new("."));
     for entry in entries {
         let path = folder.join(entry.name.as_str());
-        if let Err(error) = fs::metadata(&path) {
+        let there = match fs::metadata(&path) {
+            Ok(meta) if meta.is_dir() => Err(std::io::ErrorKind::IsADirectory.into()),
+            other => other,
+        };
+        if let Err(error) = there {
             let what = format!("the patch `{}` cannot be read", entry.name);
             let error = anyhow::Error::new(error).context(what);
             return Err(CommandError::new(ErrorKind::Refused, error)
@@ -152,6 +161,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     fs::read(path).map_err(|error| {
         let kind = match error.kind() {
             std::io::ErrorKind::NotFound => ErrorKind::Usage,
+            std::io::ErrorKind::IsADirectory => ErrorKind::Refused,
             _ => ErrorKind::Failed,
         };
         let error = anyhow::Error::new(error).context("cannot be read");

@@ -293,9 +293,14 @@ fn settle(
     if hunks.is_empty() {
         return match header.names.style {
             HeaderStyle::Git if header.pair => malformed("a header without the hunks it announces"),
-            HeaderStyle::Git if !says_all(header) => {
-                malformed("a header without the change it announces")
-            }
+            HeaderStyle::Git if !says_all(header) => match unknown_line(lines)? {
+                Some(line) => Err(Refusal::malformed(
+                    lines.place(),
+                    format!("`{}` is no line of the `diff --git` header before it", show(line)),
+                    CUT,
+                )),
+                None => malformed("a header without the change it announces"),
+            },
             HeaderStyle::Git => Ok(header.operation),
             HeaderStyle::Plain if svn_properties_follow(lines) => Ok(header.operation),
             HeaderStyle::Plain => malformed("a header without the hunks it announces"),
@@ -325,6 +330,13 @@ fn settle(
         _ => return Ok(operation),
     };
     Err(Refusal::malformed(at, contradiction, "make the patch again with `git diff`"))
+}
+
+/// What stands directly below a header and is no line of one; nothing where the
+/// patch ends there, or a blank line or another file follows.
+fn unknown_line<'a>(lines: &Lines<'a>) -> Result<Option<&'a [u8]>, Refusal> {
+    let Some(line) = lines.peek().filter(|line| !is_blank(line)) else { return Ok(None) };
+    Ok(start_of(lines, line)?.is_none().then_some(line))
 }
 
 /// Whether a git header without a body is a whole change: a mode, a name, an

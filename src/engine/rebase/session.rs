@@ -133,11 +133,19 @@ pub fn standing(root: &Path) -> Result<Option<State>, RebaseError> {
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == std::io::ErrorKind::IsADirectory => {
+            let what = "it is a folder, and no state of a rebase; move it away".into();
+            return Err(RebaseError::State { path, what });
+        }
         Err(e) => return Err(io(&path, "cannot be read")(e)),
     };
     let wrong = |what: String| RebaseError::State { path: path.clone(), what };
-    let state: State = serde_json::from_slice(&bytes)
-        .map_err(|e| wrong(format!("{e}; `overlay rebase --abort` starts over")))?;
+    let state: State = serde_json::from_slice(&bytes).map_err(|e| {
+        wrong(format!(
+            "{e}; what was decided is lost: remove the folder {FOLDER} and begin again \
+                 (`overlay pin` names what it may have left)"
+        ))
+    })?;
     if state.schema != SCHEMA {
         return Err(wrong(format!("schema {} is of another version of overlay", state.schema)));
     }
