@@ -117,6 +117,21 @@ impl DiskTree {
         if crate::publish::edit_is_unfinished(&root)? {
             return Err(DiskError::Unfinished { path: root });
         }
+        Self::list(root)
+    }
+
+    /// As [`DiskTree::open`], in the middle of an edit: some files are from
+    /// before it and some from after, as
+    /// [`pending_edit`](crate::publish::pending_edit) tells.
+    ///
+    /// # Errors
+    /// As [`DiskTree::open`].
+    pub fn open_amid_edit(root: &Path) -> Result<Self, DiskError> {
+        let list = |source| DiskError::List { path: root.into(), source };
+        Self::list(root.canonicalize().map_err(list)?)
+    }
+
+    fn list(root: PathBuf) -> Result<Self, DiskError> {
         let mut files = BTreeMap::new();
         walk(&root, Skip::OursAndGit, |found| {
             let (path, meta) = found.map_err(|e| list_error(&root, e))?;

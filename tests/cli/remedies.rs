@@ -145,6 +145,8 @@ fn damaged_stamp() {
     assert_eq!(apply_of(run.stderr()), "overlay apply --force");
     paste(&project.tool, "overlay apply --force");
     project.tool.run(["status"]).assert_status(0);
+    // The project is found from below.
+    project.tool.run(["-C", "patches", "status"]).assert_status(0);
 }
 
 /// Publishes a tree of one file that says this of itself.

@@ -1,9 +1,11 @@
 //! `overlay try` beyond the cases: what it prints, and what it leaves alone.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use overlay_tests_support::Suite;
 
+use crate::cases::read;
 use crate::tool::Tool;
 
 pub const PATCH: &str = "--- a/f.txt\n+++ b/f.txt\n@@ -1,3 +1,4 @@\n a\n+new\n b\n c\n";
@@ -19,6 +21,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("try/changes-folder-first", changes_folder_first);
     suite.test("try/a-series-names-the-line-of-a-missing-patch", missing_in_series);
     suite.test("try/an-edit-that-was-broken-off", broken_off);
+    suite.test("try/a-dry-run-over-an-edit-that-was-broken-off", dry_over_broken_off);
     suite.test("try/a-stray-body-line-has-its-line-and-byte", stray_body_line);
     suite.test("try/a-stray-header-line-has-its-line-and-byte", stray_header_line);
     suite.test("try/a-folder-is-no-patch", folder_is_no_patch);
@@ -211,6 +214,75 @@ fn broken_off() {
     tool.run(["try", "tree", "fix.patch", "--in-place"]).assert_status(0);
     assert_eq!(fs::read_to_string(tool.path("tree/f.txt")).expect("there"), "a\nnew\nb\nc\n");
     assert!(!journal.exists());
+}
+
+/// An edit that takes `gone.txt` away and was killed before it wrote `f.txt`.
+fn half_edited() -> Tool {
+    let second = "--- a/f.txt\n+++ b/f.txt\n@@ -1,4 +1,5 @@\n a\n new\n+second\n b\n c\n";
+    let tool = tool_with("a\nb\nc\n", second);
+    fs::write(tool.path("tree/gone.txt"), "gone\n").expect("a file");
+    let stat = |name: &str| {
+        let meta = fs::metadata(tool.path("tree").join(name)).expect("a file");
+        let mtime = meta.mtime() * 1_000_000_000 + meta.mtime_nsec();
+        let (size, inode) = (meta.len(), meta.ino());
+        serde_json::json!({ "mode": "100644", "size": size, "mtime": mtime, "inode": inode })
+    };
+    let journal = serde_json::json!({
+        "schema": "mlx-overlay/edit-journal", "version": 1, "folders": [],
+        "steps": [
+            { "path": "gone.txt", "old": stat("gone.txt"), "put": false },
+            { "path": "f.txt", "old": stat("f.txt"), "put": true },
+        ],
+    });
+    let work = tool.path("tree/.overlay-edit");
+    for folder in ["new", "old", "gone"] {
+        fs::create_dir_all(work.join(folder)).expect("a folder");
+    }
+    fs::write(work.join("lock"), "mlx-overlay, process 4000000000\n").expect("a file");
+    fs::write(work.join("journal.json"), journal.to_string()).expect("a file");
+    fs::write(work.join("new/1"), "a\nnew\nb\nc\n").expect("a file");
+    fs::rename(tool.path("tree/gone.txt"), work.join("gone/0")).expect("renamed");
+    tool
+}
+
+fn dry_over_broken_off() {
+    let tool = half_edited();
+    let before = read(&tool.path("tree"));
+    let args = ["try", "tree", "fix.patch", "--in-place"];
+    let dry = tool.run(args.iter().chain(&["--dry-run"]));
+    dry.assert_status(0);
+    let told = "it would be brought to its end first (1 file written, 1 removed)";
+    assert!(dry.stderr().contains(told), "{}", dry.shown());
+    let json = tool.run(args.iter().chain(&["--dry-run", "--format", "json"])).json();
+    let mended = serde_json::json!({ "written": ["f.txt"], "removed": ["gone.txt"] });
+    assert_eq!((&json["mended"], &json["wrote"]), (&mended, &().into()), "{json:#}");
+    assert_eq!(json["patches"][0]["hunks"][0]["class"], "exact", "of the folder as it will be");
+    assert_eq!(read(&tool.path("tree")), before, "a dry run touches nothing");
+    // The run that it spoke of.
+    let done = tool.run(args.iter().chain(&["--format", "json"]));
+    done.assert_status(0);
+    assert_eq!((&done.json()["mended"], &done.json()["patches"]), (&mended, &json["patches"]));
+    let text = fs::read_to_string(tool.path("tree/f.txt")).expect("there");
+    assert_eq!(text, "a\nnew\nsecond\nb\nc\n");
+    let again = tool.run(args.iter().chain(&["--dry-run", "--format", "json"])).json();
+    assert_eq!(again["mended"], serde_json::Value::Null);
+
+    // What was changed since is a person's to settle, dry or not.
+    let tool = half_edited();
+    fs::write(tool.path("tree/f.txt"), "mine\n").expect("a file");
+    // All but the lock, which the next holder signs.
+    let files = || {
+        let mut files = read(&tool.path("tree"));
+        files.remove(".overlay-edit/lock");
+        files
+    };
+    let before = files();
+    for dry in [&["--dry-run"][..], &[]] {
+        let run = tool.run(args.iter().chain(dry));
+        run.assert_status(1);
+        assert!(run.stderr().contains("since then `f.txt` changed"), "{}", run.shown());
+        assert_eq!(files(), before);
+    }
 }
 
 fn changes_folder_first() {

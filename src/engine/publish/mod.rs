@@ -43,7 +43,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use edit::{EDIT_FOLDER, Edited, Mended, edit_in_place, edit_is_unfinished, mend_edit};
+pub use edit::{
+    EDIT_FOLDER, Edited, Mended, Pending, edit_in_place, edit_is_unfinished, mend_edit,
+    pending_edit,
+};
 pub use stamp::{ENGINE, Identity, Partial, Recorded, STAMP, Source, Stamp, StampError};
 pub use survey::{Depth, Finding, Survey, survey};
 

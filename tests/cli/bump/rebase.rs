@@ -436,6 +436,13 @@ fn rebase_taken_folder() {
         assert!(run.stderr().contains("move it away"), "{}", run.shown());
         assert_eq!(bump.files(), before);
     }
+    let bump = Bump::new();
+    bump.write(".overlay-rebase/state.json/mine.txt", "mine");
+    for args in [&["rebase"][..], &["rebase", "--abort"], &["status"]] {
+        let run = bump.run(args);
+        run.assert_status(3);
+        assert!(run.stderr().contains("state.json: it is a folder"), "{}", run.shown());
+    }
     // Put there while the rebase was under way.
     let bump = stopped();
     let mine = format!("{}/mine.txt", bump.folder(4));
