@@ -119,17 +119,11 @@ pub fn place(which: &Which) -> Result<PathBuf, CommandError> {
     Ok(default_place(&project, pin, None))
 }
 
-/// As [`place`], where something must be there.
-///
-/// # Errors
-/// As [`place`], or nothing is.
-pub fn folder(which: &Which) -> Result<PathBuf, CommandError> {
-    let place = place(which)?;
-    if place.exists() {
-        return Ok(place);
-    }
+/// Nothing is where the tree that was asked for is to be.
+#[must_use]
+pub fn missing(which: &Which, place: &Path) -> CommandError {
     let missing = anyhow::anyhow!("`{}` is not there", place.display());
-    Err(CommandError::new(ErrorKind::Missing, missing).hint(how_to_publish(which, &place)))
+    CommandError::new(ErrorKind::Missing, missing).hint(how_to_publish(which, place))
 }
 
 fn print_json(

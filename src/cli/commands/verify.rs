@@ -5,7 +5,7 @@ use mlx_overlay_harness::Set;
 
 use super::published::{self, Which};
 use super::verify_kernels;
-use crate::cli::error::{CommandError, Outcome};
+use crate::cli::error::{CommandError, ErrorKind, Outcome};
 use crate::cli::ui::Ui;
 
 /// Hash every file of a published tree, or prove its kernels
@@ -48,7 +48,11 @@ pub struct Args {
 pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     if args.kernels {
         let set = if args.full { Set::Full } else { Set::Quick };
-        return verify_kernels::run(&published::folder(&args.which)?, set, ui);
+        let place = published::place(&args.which)?;
+        return verify_kernels::run(&place, set, ui).map_err(|error| match error.kind {
+            ErrorKind::Refused if !place.exists() => published::missing(&args.which, &place),
+            _ => error,
+        });
     }
     published::look(&args.which, Depth::Hash, None, ui)
 }
