@@ -239,6 +239,12 @@ fn groups() {
     assert_eq!(text(&project.tool, "a.txt"), "a\nend\n");
     let both = project.json(&APPLY);
     assert_eq!(both["action"], "update");
+    let group = |names: &[&str]| {
+        let names = names.iter().flat_map(|name| ["--group", name]);
+        project.json(&APPLY.into_iter().chain(names).collect::<Vec<_>>())["action"].clone()
+    };
+    assert_eq!(group(&["metal", "cuda"]), "restamp");
+    assert_eq!(group(&["cuda", "metal", "cuda"]), "nothing");
     assert_eq!(text(&project.tool, "a.txt"), "1\n2\n3\n4\na\nend\n");
     project.tool.run(["apply", "--out", "out", "--group", "rocm"]).assert_status(2);
 }

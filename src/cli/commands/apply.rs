@@ -76,8 +76,11 @@ pub struct Args {
 /// # Errors
 /// No source has the pin's files, the series is refused, or the place cannot
 /// be written.
-pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
+pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
+    // The order of the series counts, not that of the groups.
+    args.groups.sort();
+    args.groups.dedup();
     let project = Project::find(&std::env::current_dir()?)?;
     let pin = project.select(args.source.pin.as_deref())?;
     let series = Series::load(pin)?;
@@ -376,17 +379,22 @@ fn print(
         (false, _) => "Laid",
     };
     ui.line(format!(
-        "{counts} hold. {verb} {} ({} written, {} kept, {} removed).",
+        "{counts} hold. {verb} {} ({} {}, {} kept, {} removed).",
         place.display(),
         render::count(plan.write.len(), "file"),
+        if *dry_run { "to write" } else { "written" },
         plan.keep,
         plan.remove.len()
     ));
+    let (lost, kept) = match dry_run {
+        true => ("would be overwritten", "it would stay"),
+        false => ("overwritten", "it was kept"),
+    };
     for finding in &plan.overwrite {
-        ui.line(format!("  {} overwritten: {finding}", paint(WARN, "hand edit")));
+        ui.line(format!("  {} {lost}: {finding}", paint(WARN, "hand edit")));
     }
     for path in &plan.foreign {
-        ui.line(format!("  {path} is not of the tree; it was kept"));
+        ui.line(format!("  {path} is not of the tree; {kept}"));
     }
     marks(ui, identity, again);
 }

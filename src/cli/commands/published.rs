@@ -186,15 +186,21 @@ fn print_text(
         ui.line(format!("  {}", paint(style, finding)));
     }
     let files = survey.stamp.files.len();
-    let changed = survey.findings.iter().filter(|f| f.is_change()).count();
+    let changes = || survey.findings.iter().filter(|f| f.is_change());
+    let gone = changes().all(|f| matches!(f, Finding::Missing { .. }));
     let looked = match depth {
         Depth::Stat => "by their size and time (`overlay verify` hashes all)",
         Depth::Hash => "every one hashed",
     };
-    ui.line(match changed {
+    ui.line(match changes().count() {
         0 => paint(GOOD, format!("All {} as published, {looked}.", render::count(files, "file"))),
+        n if gone => ui.pasted(&format!(
+            "{} missing since it was published; {} puts back what is missing.",
+            render::count(n, "file"),
+            again.with("")
+        )),
         n => ui.pasted(&format!(
-            "{} changed since it was published; {} overwrites them.",
+            "{} changed since it was published; {} overwrites what was edited.",
             render::count(n, "file"),
             again.with("--force")
         )),

@@ -37,7 +37,7 @@ pub struct Identity {
     /// A digest of the contracts that were found to hold.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub contracts: String,
-    /// The groups laid, in the order asked for; empty means all.
+    /// The groups laid, sorted; empty means all.
     pub groups: Vec<String>,
     /// Set where not every file of the pin is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
