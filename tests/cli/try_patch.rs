@@ -68,6 +68,7 @@ fn out_must_be_empty() {
     let run = tool.run(["try", "tree", "fix.patch", "--out", "full"]);
     run.assert_status(2);
     assert!(run.stderr().contains("holds files already: name a folder that is"), "{}", run.shown());
+    tool.run(["try", "tree", "fix.patch", "--out", "full", "--dry-run"]).assert_status(2);
     assert_eq!(fs::read_to_string(tool.path("full/mine")).expect("kept"), "mine");
     // A published tree is not told to be none.
     fs::write(tool.path("full/.overlay-stamp.json"), "{}").expect("a file");

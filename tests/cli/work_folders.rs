@@ -107,9 +107,11 @@ fn beside_a_new_folder() {
     for name in THEIRS {
         let tool = tool_with("a\nb\nc\n", PATCH);
         put(&tool.path(".new.overlay"), name);
-        let run = tool.run(["try", "tree", "fix.patch", "--out", "new", "--format", "json"]);
-        assert_refused(&run, "/.new.overlay", name);
-        assert_kept(&tool.path(".new.overlay"), name);
+        for dry in [&["--dry-run"][..], &[]] {
+            let args = ["try", "tree", "fix.patch", "--out", "new", "--format", "json"];
+            assert_refused(&tool.run(args.iter().chain(dry)), "/.new.overlay", name);
+            assert_kept(&tool.path(".new.overlay"), name);
+        }
         assert!(!tool.path("new").exists());
     }
 }

@@ -106,6 +106,9 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
         reports.push(report.map_err(|e| CommandError::from_apply(e, name))?);
     }
     let holds = reports.iter().all(PatchReport::holds);
+    if let Some(out) = args.out.as_ref().filter(|_| holds && args.dry_run) {
+        publish::require_free(out)?;
+    }
     let wrote = if holds && !args.dry_run { write(&args, &tree, &ground)? } else { None };
     print(ui, &reports, wrote, mended.as_ref(), holds);
     Ok(if holds { Outcome::Done } else { Outcome::NeedsPerson })

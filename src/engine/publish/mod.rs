@@ -402,6 +402,19 @@ pub fn publish(
     Ok(Published { place: place.dest, plan, remains })
 }
 
+/// Says whether [`write_new`] would find the place free. Reads only.
+///
+/// # Errors
+/// As [`write_new`].
+pub fn require_free(dest: &Path) -> Result<(), PublishError> {
+    let place = Place::of(dest)?;
+    require_ours(&place.work, &[])?;
+    match place.is_free()? {
+        true => Ok(()),
+        false => Err(PublishError::NotFree { path: place.dest }),
+    }
+}
+
 /// Writes `tree` to `dest`, a place where nothing is yet or an empty folder,
 /// whole or not at all and without a stamp: the tree is the user's.
 ///
