@@ -161,6 +161,15 @@ fn stray_header_line() {
     let place = serde_json::json!({ "file": "fix.patch", "line": 4, "byte": 10 + first.len() });
     assert_eq!((&error["reason"], &error["place"]), (&"malformed".into(), &place), "{error:#}");
     assert!(run.stderr().contains("`indxe 1234567..89abcde 100644` is no line"), "{}", run.shown());
+    // And below the names, where a hunk must begin.
+    for (hunk, first) in [("@@ -1,3", "@ -1,3"), ("@@ -1,3", "oops\n@@ -1,3")] {
+        let tool = tool_with("a\nb\nc\n", &PATCH.replace(hunk, first));
+        let run = tool.run(["try", "tree", "fix.patch", "--format", "json"]);
+        run.assert_status(3);
+        let place = serde_json::json!({ "file": "fix.patch", "line": 3, "byte": 24 });
+        assert_eq!(run.json()["error"]["place"], place, "{}", run.shown());
+        assert!(run.stderr().contains("begins no hunk"), "{}", run.shown());
+    }
 }
 
 fn folder_is_no_patch() {
