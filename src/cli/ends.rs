@@ -13,6 +13,7 @@ use mlx_overlay_engine::source::SnapshotSource;
 use super::commands::fetch::{SourceArgs, cargo_home, network};
 use super::error::{CommandError, ErrorKind};
 use super::progress::Teller;
+use super::remedy::Apply;
 use super::ui::Ui;
 
 /// Which ends are meant.
@@ -82,6 +83,13 @@ impl Start {
             _ => Box::new(args.source.acquire(&pin, ui)?.tree),
         };
         Ok(Self { project, pin, series, tree, history })
+    }
+
+    /// What a series that does not hold at its own pin is told of it.
+    #[must_use]
+    pub fn not_at_pin(&self, error: DriftError) -> CommandError {
+        let apply = Apply::at(&self.project, &self.pin, None, None).with("--dry-run");
+        CommandError::from(error).hint(format!("{apply} says what does not hold, and where"))
     }
 
     /// The pin as reports name it.
@@ -215,8 +223,7 @@ impl From<DriftError> for CommandError {
         match error {
             DriftError::Lay(error) => error.into(),
             DriftError::Git(error) => error.into(),
-            error @ DriftError::NotAtPin { .. } => CommandError::new(ErrorKind::Refused, error)
-                .hint("overlay apply says what does not hold, and where"),
+            error @ DriftError::NotAtPin { .. } => CommandError::new(ErrorKind::Refused, error),
             error @ DriftError::Read(_) => CommandError::new(ErrorKind::Failed, error),
         }
     }

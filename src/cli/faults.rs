@@ -18,41 +18,35 @@ use mlx_overlay_engine::snapshot::ReadError;
 use mlx_overlay_engine::stored::{Place, StoredError, message};
 
 use super::error::{CommandError, ErrorKind};
+use super::remedy::word;
 
-/// A fault of a stored file; the place is told apart from the words.
-fn form(place: &Place, what: impl Into<String>) -> CommandError {
-    let what: String = what.into();
-    CommandError::new(ErrorKind::Refused, Error::msg(what)).at(
-        place.file.display(),
-        Some(place.line),
-        None,
-    )
-}
-
-/// The words of an error that begin with its place, without the place.
-fn words(error: &impl std::fmt::Display, place: impl std::fmt::Display) -> String {
+/// The words of an error without the place that they begin with, and its cause.
+fn told(error: &dyn std::error::Error, place: impl std::fmt::Display) -> Error {
     let text = error.to_string();
-    text.strip_prefix(&format!("{place}: ")).unwrap_or(&text).to_owned()
-}
-
-/// A fault of a file as a whole, whose words begin with its name.
-fn of_file(error: impl std::error::Error + Send + Sync + 'static, file: &Path) -> CommandError {
-    let words = words(&error, file.display());
-    let error = match error.source() {
+    let words = text.strip_prefix(&format!("{place}: ")).unwrap_or(&text).to_owned();
+    match error.source() {
         Some(cause) => Error::msg(message(cause)).context(words),
         None => Error::msg(words),
-    };
-    CommandError::new(ErrorKind::Refused, error).at(file.display(), None, None)
+    }
+}
+
+/// A fault of a stored file; the place is told apart from the words.
+fn form(error: &dyn std::error::Error, place: &Place) -> CommandError {
+    let (file, line) = (place.file.display(), Some(place.line));
+    CommandError::new(ErrorKind::Refused, told(error, place)).at(file, line, None)
+}
+
+/// A fault of a file as a whole.
+fn of_file(error: &dyn std::error::Error, file: &Path) -> CommandError {
+    let told = told(error, file.display());
+    CommandError::new(ErrorKind::Refused, told).at(file.display(), None, None)
 }
 
 impl From<StoredError> for CommandError {
     fn from(error: StoredError) -> Self {
-        match error {
-            StoredError::Form { place, what } => form(&place, what).reason("form"),
-            StoredError::Read { ref file, .. } => {
-                let file = file.clone();
-                of_file(error, &file).reason("read")
-            }
+        match &error {
+            StoredError::Form { place, .. } => form(&error, place).reason("form"),
+            StoredError::Read { file, .. } => of_file(&error, file).reason("read"),
         }
     }
 }
@@ -62,10 +56,9 @@ impl From<ListingError> for CommandError {
         let fault = match &error {
             ListingError::Line { place, .. }
             | ListingError::Order { place, .. }
-            | ListingError::Clash { place, .. } => form(place, words(&error, place)),
+            | ListingError::Clash { place, .. } => form(&error, place),
             ListingError::Read { file, .. } | ListingError::WrongTree { file, .. } => {
-                let file = file.clone();
-                of_file(error, &file)
+                of_file(&error, file)
             }
         };
         fault.reason("listing").hint("restore the listing from version control")
@@ -77,7 +70,7 @@ impl From<PinError> for CommandError {
         match error {
             PinError::Stored(error) => error.into(),
             PinError::Listing(error) => error.into(),
-            PinError::NoFolder { ref place, .. } => form(place, words(&error, place))
+            PinError::NoFolder { ref place, .. } => form(&error, place)
                 .reason("no-folder")
                 .hint("restore the folder from version control"),
             usage => Self::new(ErrorKind::Usage, usage).reason("pin"),
@@ -91,16 +84,11 @@ impl From<SeriesError> for CommandError {
             SeriesError::Stored(error) => error.into(),
             SeriesError::SameName { ref place, .. }
             | SeriesError::SamePatch { ref place, .. }
-            | SeriesError::SameContract { ref place, .. } => {
-                form(place, words(&error, place)).reason("twice")
-            }
-            SeriesError::NoPatch { ref place, .. } => {
-                form(place, words(&error, place)).reason("no-patch")
-            }
-            SeriesError::Unlisted { ref path, .. } => {
-                let path = path.clone();
-                of_file(error, &path).reason("unlisted")
-            }
+            | SeriesError::SameContract { ref place, .. } => form(&error, place).reason("twice"),
+            SeriesError::NoPatch { ref place, .. } => form(&error, place)
+                .reason("no-patch")
+                .hint("put the patch there, or take its entry out of the series"),
+            SeriesError::Unlisted { ref path, .. } => of_file(&error, path).reason("unlisted"),
             error @ SeriesError::NoGroup { .. } => {
                 Self::new(ErrorKind::Usage, error).reason("no-group")
             }
@@ -193,12 +181,13 @@ impl From<DiskError> for CommandError {
             DiskError::Unfinished { ref path } => {
                 let try_again = format!(
                     "`overlay try {} PATCH… --in-place` brings it to its end first",
-                    path.display()
+                    word(&path.display().to_string())
                 );
                 return Self::new(ErrorKind::NeedsPerson, error)
                     .reason("unfinished")
                     .hint(try_again);
             }
+            DiskError::Edit(error) => return error.into(),
             _ => ErrorKind::Failed,
         };
         Self::new(kind, error)
@@ -208,8 +197,8 @@ impl From<DiskError> for CommandError {
 impl From<PublishError> for CommandError {
     fn from(error: PublishError) -> Self {
         use PublishError::{
-            HandEdited, Journal, Nameless, NotAFolder, NotFree, NotOurs, Read, Reserved, Stamp,
-            Tangled,
+            Foreign, HandEdited, Journal, Nameless, NotAFolder, NotFree, NotOurs, Read, Reserved,
+            Stamp, Tangled,
         };
         let kind = match error {
             Read(error) => return error.into(),
@@ -222,6 +211,13 @@ impl From<PublishError> for CommandError {
                     work.display()
                 );
                 return Self::new(ErrorKind::NeedsPerson, error).reason("journal").hint(files);
+            }
+            Foreign { ref folder, .. } => {
+                let away = format!(
+                    "move `{}` elsewhere, or remove it where nothing in it is yours",
+                    folder.display()
+                );
+                return Self::new(ErrorKind::Usage, error).reason("foreign").hint(away);
             }
             HandEdited { .. } | Tangled { .. } => ErrorKind::NeedsPerson,
             Reserved { .. } => ErrorKind::Refused,

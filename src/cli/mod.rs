@@ -9,6 +9,7 @@ pub mod ends;
 pub mod error;
 mod faults;
 pub mod progress;
+pub mod remedy;
 pub mod render;
 pub mod render_drift;
 pub mod render_rebase;
@@ -87,11 +88,12 @@ pub fn main() -> ExitCode {
     };
     let GlobalArgs { directory, format, color, offline, quiet } = cli.global;
     let mut ui = Ui::new(format, color, quiet, offline);
-    if let Some(directory) = directory
-        && let Err(error) = std::env::set_current_dir(&directory)
-    {
-        let what = format!("cannot change to `{}`: {error}", directory.display());
-        return ui.finish(Err(CommandError::usage(what)));
+    if let Some(directory) = directory {
+        if let Err(error) = std::env::set_current_dir(&directory) {
+            let what = format!("cannot change to `{}`: {error}", directory.display());
+            return ui.finish(Err(CommandError::usage(what)));
+        }
+        ui = ui.started_in(&directory);
     }
     let result = commands::run(cli.command, &mut ui);
     ui.finish(result)

@@ -6,6 +6,7 @@ use mlx_overlay_engine::drift::End;
 use mlx_overlay_engine::rebase::session::State;
 use mlx_overlay_engine::rebase::{Outcome, Plan, Planned, Stop};
 
+use super::remedy::{quoted, word};
 use super::render;
 use super::render_drift::{Shown, cause, cell, changed_nearby, details, named, nearby_details};
 use super::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
@@ -68,11 +69,10 @@ pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&
                 ui.line("");
                 for verdict in verdicts {
                     let name = format!("{} {}", verdict.kind.as_str(), verdict.name);
-                    ui.line(format!(
-                        "  overlay rebase --continue --accept '{name}=why the series still holds'"
-                    ));
+                    let accept = quoted(&format!("{name}=why the series still holds"));
+                    next(ui, &format!("--continue --accept {accept}"));
                 }
-                ui.line("  overlay rebase --abort");
+                next(ui, "--abort");
             }
         }
     }
@@ -142,10 +142,18 @@ fn next_after_entry(ui: &mut Ui, entry: &str, work: Option<&Path>) {
     ui.line("");
     ui.line("Nothing is moved yet; what was decided before is kept. Next:");
     if work.is_dir() {
-        ui.line(format!("  edit the files in {}, then overlay rebase --continue", work.display()));
+        let program = ui.program();
+        let text =
+            format!("  edit the files in {}, then {program} rebase --continue", work.display());
+        ui.line(text);
     }
-    ui.line(format!("  overlay rebase --skip {entry}"));
-    ui.line("  overlay rebase --abort");
+    next(ui, &format!("--skip {}", word(entry)));
+    next(ui, "--abort");
+}
+
+/// A line with the command that goes on so.
+fn next(ui: &mut Ui, how: &str) {
+    ui.line(format!("  {} rebase {how}", ui.program()));
 }
 
 /// Prints where a rebase under way stands.
@@ -168,8 +176,8 @@ pub fn standing(ui: &mut Ui, root: &Path, state: &State) {
     match state.stopped.as_deref() {
         Some("contracts") => {
             ui.line("It stopped at contracts that do not hold. Next:");
-            ui.line("  overlay rebase --continue --accept 'KIND NAME=REASON'");
-            ui.line("  overlay rebase --abort");
+            next(ui, "--continue --accept 'KIND NAME=REASON'");
+            next(ui, "--abort");
         }
         Some(entry) => {
             ui.line(format!("It stopped at `{entry}`."));
@@ -178,8 +186,8 @@ pub fn standing(ui: &mut Ui, root: &Path, state: &State) {
         }
         None => {
             ui.line("It was stopped from outside. Next:");
-            ui.line("  overlay rebase --continue");
-            ui.line("  overlay rebase --abort");
+            next(ui, "--continue");
+            next(ui, "--abort");
         }
     }
 }
@@ -222,5 +230,5 @@ pub fn done(ui: &mut Ui, folder: &Path, plan: Option<&Plan>) {
             _ => format!("  {kind} {name} is in {to} now"),
         });
     }
-    ui.line("Next: overlay apply");
+    ui.line(format!("Next: {} apply", ui.program()));
 }

@@ -2,6 +2,7 @@
 //! error; colour and progress only where a person looks on.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::error::{CommandError, ErrorKind, Outcome, exit_status};
+use super::remedy;
 
 /// How a result is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -63,6 +65,8 @@ pub struct Ui {
     err: AutoStream<io::Stderr>,
     quiet: bool,
     offline: bool,
+    /// How the program is called in commands for a person to paste.
+    program: String,
     untold: Option<io::Error>,
 }
 
@@ -81,8 +85,29 @@ impl Ui {
             err: AutoStream::new(io::stderr(), choice),
             quiet,
             offline,
+            program: "overlay".into(),
             untold: None,
         }
+    }
+
+    /// The same, for a run in the folder that `-C` names: what a person pastes
+    /// has to be run there too.
+    #[must_use]
+    pub fn started_in(self, directory: &Path) -> Self {
+        let directory = remedy::word(&directory.display().to_string());
+        Self { program: format!("overlay -C {directory}"), ..self }
+    }
+
+    /// How the program is called in a command for a person to paste.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// A text whose commands (`` `overlay …` ``) are for a person to paste.
+    #[must_use]
+    pub fn pasted(&self, text: &str) -> String {
+        text.replace("`overlay ", &format!("`{} ", self.program))
     }
 
     /// The format asked for.
@@ -192,7 +217,8 @@ impl Ui {
             let error = anyhow::Error::new(error).context("the result cannot be printed");
             result = Err(CommandError::new(ErrorKind::Failed, error));
         }
-        if let Err(error) = &result {
+        if let Err(error) = &mut result {
+            error.hints.iter_mut().for_each(|hint| *hint = self.pasted(hint));
             if self.format == Format::Json {
                 self.json("error", 1, &serde_json::json!({ "error": error.to_json() }));
             }

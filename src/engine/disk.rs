@@ -65,6 +65,10 @@ pub enum DiskError {
         /// The folder.
         path: PathBuf,
     },
+    /// The folder where an edit would be kept is not the overlay's, or cannot be
+    /// looked at.
+    #[error(transparent)]
+    Edit(#[from] crate::publish::PublishError),
 }
 
 /// What `stat` told of a file: enough to see later that it was touched.
@@ -110,9 +114,24 @@ impl DiskTree {
             return Err(DiskError::NotAFolder { path: root.into() });
         }
         let root = root.canonicalize().map_err(list)?;
-        if crate::publish::edit_is_unfinished(&root) {
+        if crate::publish::edit_is_unfinished(&root)? {
             return Err(DiskError::Unfinished { path: root });
         }
+        Self::list(root)
+    }
+
+    /// As [`DiskTree::open`], in the middle of an edit: some files are from
+    /// before it and some from after, as
+    /// [`pending_edit`](crate::publish::pending_edit) tells.
+    ///
+    /// # Errors
+    /// As [`DiskTree::open`].
+    pub fn open_amid_edit(root: &Path) -> Result<Self, DiskError> {
+        let list = |source| DiskError::List { path: root.into(), source };
+        Self::list(root.canonicalize().map_err(list)?)
+    }
+
+    fn list(root: PathBuf) -> Result<Self, DiskError> {
         let mut files = BTreeMap::new();
         walk(&root, Skip::OursAndGit, |found| {
             let (path, meta) = found.map_err(|e| list_error(&root, e))?;
@@ -153,9 +172,10 @@ fn list_error(root: &Path, error: walkdir::Error) -> DiskError {
 /// What a [`walk`] passes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Skip {
-    /// What [`publish`](crate::publish) keeps for itself at the top.
-    Ours,
-    /// That, and `.git` at any depth.
+    /// The stamp of a published tree.
+    Stamp,
+    /// All that [`publish`](crate::publish) keeps for itself at the top, and
+    /// `.git` at any depth.
     OursAndGit,
 }
 
@@ -176,9 +196,12 @@ pub(crate) fn walk<E>(
             }
         };
         let name = entry.file_name();
-        let ours = entry.depth() == 1 && (name == STAMP || name == EDIT_FOLDER);
+        let top = entry.depth() == 1;
+        // A folder in the stamp's place holds what somebody else put there.
+        let stamp = top && name == STAMP && !entry.file_type().is_dir();
+        let edit = top && name == EDIT_FOLDER && skip == Skip::OursAndGit;
         let git = skip == Skip::OursAndGit && name.eq_ignore_ascii_case(".git");
-        if ours || git {
+        if stamp || edit || git {
             if entry.file_type().is_dir() {
                 entries.skip_current_dir();
             }

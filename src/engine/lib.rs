@@ -41,3 +41,4 @@ pub mod series;
 pub mod snapshot;
 pub mod source;
 pub mod stored;
+mod work_folder;

@@ -6,27 +6,36 @@
 //! and knows `.git` as `git~1` too. Git refuses them all, on every system, for
 //! a tree made on one is checked out on another.
 
+use std::borrow::Cow;
+
 use crate::publish::{EDIT_FOLDER, STAMP};
 use crate::snapshot::TreePath;
 
 /// Whether some file system takes this part of a path for `.git`.
 #[must_use]
 pub fn is_git_folder(part: &str) -> bool {
-    matches!(&*folded(part), ".git" | "git~1")
+    let part = folded(part);
+    [".git", "git~1"].iter().any(|name| part.eq_ignore_ascii_case(name))
 }
 
 /// Whether the overlay keeps the file at `path` for itself, in every tree.
 #[must_use]
 pub fn is_ours(path: &TreePath) -> bool {
     let first = path.as_str().split('/').next().unwrap_or_default();
-    matches!(&*folded(first), STAMP | EDIT_FOLDER)
+    let first = folded(first);
+    [STAMP, EDIT_FOLDER].iter().any(|name| first.eq_ignore_ascii_case(name))
 }
 
-/// The part as the file systems that fold the most look it up.
-fn folded(part: &str) -> String {
+/// The part as the file systems that fold the most look it up, but for case.
+fn folded(part: &str) -> Cow<'_, str> {
     let part = part.split(':').next().unwrap_or_default();
+    let end = [' ', '.'];
+    // Nothing in ASCII is passed over; a look at a tree reads many such names.
+    if part.is_ascii() {
+        return part.trim_end_matches(end).into();
+    }
     let seen: String = part.chars().filter(|&c| !is_ignored(c)).collect();
-    seen.trim_end_matches([' ', '.']).to_ascii_lowercase()
+    seen.trim_end_matches(end).to_owned().into()
 }
 
 /// The code points that HFS+ passes over when it looks a name up.

@@ -348,11 +348,21 @@ fn forwarded(text: &Text, value: &Spanned<String>) -> Result<Forwarded, StoredEr
     }
 }
 
+/// Whether an entry may name it.
 fn is_patch(file: &Path) -> bool {
     file.extension().is_some_and(|e| e == "patch" || e == "diff")
 }
 
-/// The patches in a folder and below it, sorted.
+/// Whether somebody may have meant it for a patch of the series: a patch under
+/// any case of its name, or a mail.
+fn is_like_patch(file: &Path) -> bool {
+    let is = |e: &std::ffi::OsStr| {
+        ["patch", "diff", "mbox", "eml"].iter().any(|known| e.eq_ignore_ascii_case(known))
+    };
+    file.extension().is_some_and(is)
+}
+
+/// What may be a patch in a folder and below it, sorted.
 fn patch_files(folder: &Path) -> Result<Vec<PathBuf>, StoredError> {
     let mut files = Vec::new();
     for item in WalkDir::new(folder).sort_by_file_name() {
@@ -360,7 +370,7 @@ fn patch_files(folder: &Path) -> Result<Vec<PathBuf>, StoredError> {
             file: e.path().unwrap_or(folder).to_path_buf(),
             source: e.into(),
         })?;
-        if !item.file_type().is_dir() && is_patch(item.path()) {
+        if !item.file_type().is_dir() && is_like_patch(item.path()) {
             files.push(item.into_path());
         }
     }
@@ -481,8 +491,11 @@ reason = "the copy repeats it"
 
     #[test]
     fn a_patch_nobody_lists_is_named() {
-        let refusal = load(TWO, &["0001-first.patch", "0002-stray.diff"], &[]).unwrap_err();
-        assert!(refusal.contains("0002-stray.diff: nobody lists this patch"), "{refusal}");
+        for stray in ["0002-stray.diff", "x.PATCH", "x.Diff", "all.mbox", "mail.EML"] {
+            let refusal = load(TWO, &["0001-first.patch", stray], &[]).unwrap_err();
+            assert!(refusal.contains(&format!("{stray}: nobody lists this patch")), "{refusal}");
+        }
+        load(TWO, &["0001-first.patch", "README.md", "patch"], &[]).unwrap();
     }
 
     #[test]

@@ -226,13 +226,18 @@ impl fmt::Debug for ObjectId {
 impl FromStr for ObjectId {
     type Err = ObjectIdError;
     fn from_str(text: &str) -> Result<Self, ObjectIdError> {
-        if text.len() != 40 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        if text.len() != 40 {
             return Err(ObjectIdError);
         }
+        let digit = |b: u8| match b {
+            b'0'..=b'9' => Ok(b - b'0'),
+            b'a'..=b'f' => Ok(b - b'a' + 10),
+            b'A'..=b'F' => Ok(b - b'A' + 10),
+            _ => Err(ObjectIdError),
+        };
         let mut raw = [0; 20];
         for (byte, pair) in raw.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let pair = std::str::from_utf8(pair).map_err(|_| ObjectIdError)?;
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| ObjectIdError)?;
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
         }
         Ok(Self(raw))
     }

@@ -72,7 +72,12 @@ impl FromStr for SnapshotSource {
                 .map(Some)
                 .map_err(|_| fault("its folder is no plain relative path")),
         };
+        let numbers = version.split(['-', '+']).next().unwrap_or_default().split('.');
+        let whole = numbers.clone().count() == 3 && numbers.clone().all(is_number);
         match kind {
+            "crate" if !whole => {
+                Err(fault("its version is not whole: a crate's has three numbers"))
+            }
             "crate" => Ok(Self::Crate(CrateSource { name, version, folder: folder(rest)? })),
             "wheel" => {
                 let (platform, rest) = match rest.map(|r| r.split_once(':').unwrap_or((r, ""))) {
@@ -90,6 +95,10 @@ impl FromStr for SnapshotSource {
             _ => Err(fault("its kind is neither `crate` nor `wheel`")),
         }
     }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Whether a word can stand in a manifest or on a command line as it is.
@@ -161,8 +170,8 @@ mod tests {
             let source: SnapshotSource = text.parse().unwrap();
             assert_eq!(source.to_string(), text);
         }
-        let source: SnapshotSource = "crate:a@1:b".parse().unwrap();
-        assert_eq!(source.package(), "crate:a@1");
+        let source: SnapshotSource = "crate:a@1.0.0:b".parse().unwrap();
+        assert_eq!(source.package(), "crate:a@1.0.0");
     }
 
     #[test]
@@ -170,11 +179,16 @@ mod tests {
         for text in [
             "a@1",
             "crate:a",
-            "crate:a@1:../b",
-            "crate:a@1:",
-            "crate:-a@1",
-            "crate:a@1\"",
-            "npm:a@1",
+            "crate:a@1.0.0:../b",
+            "crate:a@1.0.0:",
+            "crate:-a@1.0.0",
+            "crate:a@1.0.0\"",
+            "npm:a@1.0.0",
+            "crate:a@1",
+            "crate:a@0.2",
+            "crate:a@0.2.",
+            "crate:a@0.2.x",
+            "crate:a@1.2.3.4",
             "wheel:a@1:-x",
             "wheel:a@--x",
             "wheel:a@1:x:/b",

@@ -74,7 +74,7 @@ fn at_release() -> &'static Applied {
     &APPLIED
 }
 
-const A_TO_B: &str = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+b\n";
+pub const A_TO_B: &str = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+b\n";
 
 fn entry(name: &str, group: &str) -> String {
     format!(
@@ -98,7 +98,7 @@ fn note(entry: &str, patch: &str) -> String {
 }
 
 /// A project whose series holds these patches: name, group, text.
-fn project(patches: &[(&str, &str, &str)]) -> Project {
+pub fn project(patches: &[(&str, &str, &str)]) -> Project {
     let project = Project::new();
     let folder = format!("patches/{}", &project.commit[..8]);
     let mut series = "schema = 1\n\n".to_string();
@@ -239,6 +239,12 @@ fn groups() {
     assert_eq!(text(&project.tool, "a.txt"), "a\nend\n");
     let both = project.json(&APPLY);
     assert_eq!(both["action"], "update");
+    let group = |names: &[&str]| {
+        let names = names.iter().flat_map(|name| ["--group", name]);
+        project.json(&APPLY.into_iter().chain(names).collect::<Vec<_>>())["action"].clone()
+    };
+    assert_eq!(group(&["metal", "cuda"]), "restamp");
+    assert_eq!(group(&["cuda", "metal", "cuda"]), "nothing");
     assert_eq!(text(&project.tool, "a.txt"), "1\n2\n3\n4\na\nend\n");
     project.tool.run(["apply", "--out", "out", "--group", "rocm"]).assert_status(2);
 }
@@ -280,7 +286,8 @@ fn damaged_stamp() {
     for args in [&["status", "out"][..], &["verify", "out"], &APPLY, &dry] {
         let run = project.tool.run(args);
         run.assert_status(1);
-        for words in [".overlay-stamp.json` is damaged (", "`overlay apply --force`"] {
+        let forced = "`overlay apply --out out --force`";
+        for words in [".overlay-stamp.json` is damaged (", forced] {
             assert!(run.stderr().contains(words), "{words}: {}", run.shown());
         }
         assert_eq!(text(&project.tool, "d/b.txt"), "mine\n");

@@ -138,7 +138,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn read(root: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
+pub fn read(root: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
     let mut files = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {

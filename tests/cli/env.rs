@@ -53,7 +53,11 @@ fn no_tree() {
     let tool = Tool::new();
     let run = tool.run(["env", "nowhere"]);
     run.assert_status(4);
-    assert!(run.stderr().contains("overlay apply"), "{}", run.shown());
+    for words in
+        ["error: `nowhere` cannot be found", "because: No such file", "apply --out nowhere`"]
+    {
+        assert!(run.stderr().contains(words), "{words}: {}", run.shown());
+    }
     fs::create_dir(tool.path("empty")).unwrap();
     let run = tool.run(["env", "empty"]);
     run.assert_status(4);
@@ -64,7 +68,7 @@ fn partial() {
     let tool = tool_with_tree(Some(Partial { have: 2, of: 933 }));
     let run = tool.run(["env", "tree"]);
     run.assert_status(4);
-    for words in ["2 of MLX's 933 files", "apply --from <clone or URL>`", "apply --at crate:"] {
+    for words in ["2 of MLX's 933 files", "--from <clone or URL>`", "apply --at crate:"] {
         assert!(run.stderr().contains(words), "{words}: {}", run.shown());
     }
 }

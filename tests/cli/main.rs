@@ -10,9 +10,11 @@ mod kernels;
 mod project;
 mod published;
 mod released;
+mod remedies;
 mod sources;
 mod tool;
 mod try_patch;
+mod work_folders;
 
 use std::process::ExitCode;
 
@@ -27,7 +29,9 @@ fn main() -> ExitCode {
     kernels::add(&mut suite);
     published::add(&mut suite);
     released::add(&mut suite);
+    remedies::add(&mut suite);
     try_patch::add(&mut suite);
     sources::add(&mut suite);
+    work_folders::add(&mut suite);
     suite.run()
 }

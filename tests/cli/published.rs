@@ -90,6 +90,8 @@ fn no_tree() {
     let run = tool.run(["status", "tree"]);
     run.assert_status(4);
     assert!(run.stderr().contains("try: `overlay apply --out tree` publishes"), "{}", run.shown());
+    // Without clang that is what is told first, with the same status.
+    tool.run(["verify", "--kernels", "tree"]).assert_status(4);
     // Where `apply` would refuse to write it is no remedy.
     fs::create_dir(tool.path("mine")).expect("a folder");
     fs::write(tool.path("mine/f"), "mine").expect("a file");

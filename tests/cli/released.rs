@@ -109,7 +109,11 @@ fn partial_asks_again() {
     assert!(again.stdout().starts_with("Nothing to do: "), "{}", again.shown());
     let told = format!("It has nothing from {rest}, which had no answer");
     assert!(again.stdout().contains(&told), "{}", again.shown());
-    assert!(again.stdout().contains("`overlay apply --force` asks again"), "{}", again.shown());
+    assert!(
+        again.stdout().contains("`overlay apply --out out --force` asks again"),
+        "{}",
+        again.shown()
+    );
     let forced = apply(&["--force"]);
     forced.assert_status(0);
     assert!(setting.project.tool.path("out/d/b.txt").exists(), "{}", forced.shown());

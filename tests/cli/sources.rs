@@ -185,6 +185,24 @@ fn pin_faults() {
     project.write(&series, &format!("schema = 1\n{entry}"));
     let (file, line, run) = place(&project, 3);
     assert_eq!((file.as_str(), line), ("series.toml", Some(4)), "{}", run.shown());
+    assert!(run.stderr().contains("because: No such file"), "{}", run.shown());
+    // A folder is no patch, and no other file of a project.
+    let folder = |name: &str| {
+        let path = project.tool.path(name);
+        let file = fs::read(&path).ok();
+        let _ = fs::remove_file(&path);
+        fs::create_dir(&path).unwrap();
+        let found = place(&project, 3);
+        fs::remove_dir(&path).unwrap();
+        file.into_iter().for_each(|bytes| fs::write(&path, bytes).unwrap());
+        assert!(found.2.stderr().contains("because: Is a directory"), "{}", found.2.shown());
+        (found.0, found.1)
+    };
+    assert_eq!(folder(&series.replace("series.toml", "a.patch")), ("series.toml".into(), Some(4)));
+    assert_eq!(folder(&series), ("series.toml".into(), None));
+    project.write(&series, "schema = 1\n");
+    assert_eq!(folder("patches/listing"), ("listing".into(), None));
+    project.write(&series, &format!("schema = 1\n{entry}"));
     // Every patch is parsed, and told as `apply` tells it.
     for (text, line) in
         [("", 1), ("garbage\n", 1), ("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n", 5)]
@@ -196,7 +214,7 @@ fn pin_faults() {
         assert_eq!(applied["error"], run.json()["error"], "{applied:#}");
     }
     fs::remove_file(project.tool.path(series.replace("series.toml", "a.patch"))).unwrap();
-    let bridge = "[[snapshot]]\nsource = \"crate:a@1\"\ntree = \"9a795735ad9a42664e08f42361b405ed570bcf1a\"\n\
+    let bridge = "[[snapshot]]\nsource = \"crate:a@1.0.0\"\ntree = \"9a795735ad9a42664e08f42361b405ed570bcf1a\"\n\
                   bridge = \"patches/none.patch\"\n";
     project.write("mlx-pin.toml", &format!("{facts}{bridge}"));
     let (file, line, run) = place(&project, 3);
@@ -214,7 +232,19 @@ fn pin_faults() {
     assert!(run.stderr().contains("listing: hashes to tree"), "{}", run.shown());
     project.write("patches/listing", &listing);
     project.tool.run(["pin", "--pin", "0123456"]).assert_status(2);
+    for stray in ["x.PATCH", "all.mbox"] {
+        let path = series.replace("series.toml", stray);
+        project.write(&path, "x");
+        let (file, _, run) = place(&project, 3);
+        assert_eq!(file, stray);
+        assert!(run.stderr().contains("nobody lists this patch"), "{}", run.shown());
+        fs::remove_file(project.tool.path(path)).unwrap();
+    }
     project.tool.run(["pin"]).assert_status(0);
+    // A crate's version must be whole, for cargo takes any that fits.
+    let run = project.tool.run(["apply", "--at", "crate:mlxrs-sys@0.2:vendor/mlx"]);
+    run.assert_status(2);
+    assert!(run.stderr().contains("a crate's has three numbers"), "{}", run.shown());
 }
 
 fn no_project() {

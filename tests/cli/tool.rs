@@ -1,6 +1,7 @@
 //! The program under test, in a folder of its own and with an environment
 //! that holds nothing of the user's.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -92,8 +93,46 @@ impl Run {
         &self.stderr
     }
 
-    /// Standard output as one JSON document.
+    /// Standard output as one JSON document, whose every key docs/formats.md
+    /// lists.
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.shown()))
+        let document: serde_json::Value =
+            serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.shown()));
+        let unlisted = unlisted_keys(&document);
+        assert!(
+            unlisted.is_empty(),
+            "docs/formats.md does not list {unlisted:?}, which {} prints",
+            document["schema"]
+        );
+        document
+    }
+}
+
+/// The keys of a document that the chapter on JSON of docs/formats.md does not
+/// name.
+pub fn unlisted_keys(document: &serde_json::Value) -> BTreeSet<String> {
+    let formats = include_str!("../../docs/formats.md");
+    let chapter = formats.split("\n## ").find(|chapter| chapter.starts_with("JSON\n"));
+    let chapter = chapter.expect("a chapter on JSON");
+    let mut keys = BTreeSet::new();
+    collect_keys(document, &mut keys);
+    keys.retain(|key| !chapter.contains(&format!("`{key}`")));
+    keys
+}
+
+/// Every key of the document, but for those inside of maps: by state, by the
+/// names of a series.
+fn collect_keys(value: &serde_json::Value, keys: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Array(items) => items.iter().for_each(|item| collect_keys(item, keys)),
+        serde_json::Value::Object(fields) => {
+            for (key, value) in fields {
+                keys.insert(key.clone());
+                if !matches!(&**key, "counts" | "decisions") {
+                    collect_keys(value, keys);
+                }
+            }
+        }
+        _ => {}
     }
 }

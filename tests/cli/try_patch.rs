@@ -1,12 +1,14 @@
 //! `overlay try` beyond the cases: what it prints, and what it leaves alone.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use overlay_tests_support::Suite;
 
+use crate::cases::read;
 use crate::tool::Tool;
 
-const PATCH: &str = "--- a/f.txt\n+++ b/f.txt\n@@ -1,3 +1,4 @@\n a\n+new\n b\n c\n";
+pub const PATCH: &str = "--- a/f.txt\n+++ b/f.txt\n@@ -1,3 +1,4 @@\n a\n+new\n b\n c\n";
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
@@ -19,10 +21,14 @@ pub fn add(suite: &mut Suite) {
     suite.test("try/changes-folder-first", changes_folder_first);
     suite.test("try/a-series-names-the-line-of-a-missing-patch", missing_in_series);
     suite.test("try/an-edit-that-was-broken-off", broken_off);
+    suite.test("try/a-dry-run-over-an-edit-that-was-broken-off", dry_over_broken_off);
+    suite.test("try/a-stray-body-line-has-its-line-and-byte", stray_body_line);
+    suite.test("try/a-stray-header-line-has-its-line-and-byte", stray_header_line);
+    suite.test("try/a-folder-is-no-patch", folder_is_no_patch);
     suite.test("usage/ends-with-2", usage_ends_with_2);
 }
 
-fn tool_with(text: &str, patch: &str) -> Tool {
+pub fn tool_with(text: &str, patch: &str) -> Tool {
     let tool = Tool::new();
     fs::create_dir(tool.path("tree")).expect("a folder");
     fs::write(tool.path("tree/f.txt"), text).expect("a file");
@@ -62,6 +68,7 @@ fn out_must_be_empty() {
     let run = tool.run(["try", "tree", "fix.patch", "--out", "full"]);
     run.assert_status(2);
     assert!(run.stderr().contains("holds files already: name a folder that is"), "{}", run.shown());
+    tool.run(["try", "tree", "fix.patch", "--out", "full", "--dry-run"]).assert_status(2);
     assert_eq!(fs::read_to_string(tool.path("full/mine")).expect("kept"), "mine");
     // A published tree is not told to be none.
     fs::write(tool.path("full/.overlay-stamp.json"), "{}").expect("a file");
@@ -129,6 +136,64 @@ fn missing_in_series() {
     assert_eq!(fs::read_to_string(tool.path("tree/f.txt")).expect("there"), "a\nb\nc\n");
 }
 
+fn stray_body_line() {
+    for (stray, blanks) in [("+lost", ""), ("-lost", ""), (" x", ""), ("+lost", "\n\n")] {
+        let tool = tool_with("a\nb\nc\n", &format!("{PATCH}{blanks}{stray}\n"));
+        let run = tool.run(["try", "tree", "fix.patch", "--in-place", "--format", "json"]);
+        run.assert_status(3);
+        let error = &run.json()["error"];
+        assert_eq!(error["reason"], "malformed", "{error:#}");
+        let place = serde_json::json!({
+            "file": "fix.patch", "line": 8 + blanks.len(), "byte": PATCH.len() + blanks.len(),
+        });
+        assert_eq!(error["place"], place, "{error:#}");
+        assert_eq!(fs::read_to_string(tool.path("tree/f.txt")).expect("there"), "a\nb\nc\n");
+    }
+}
+
+fn stray_header_line() {
+    let stray = "indxe 1234567..89abcde 100644\n";
+    let first = "diff --git a/f.txt b/f.txt\n";
+    let tool = tool_with("a\nb\nc\n", &format!("From: me\n\n{first}{stray}{PATCH}"));
+    let run = tool.run(["try", "tree", "fix.patch", "--format", "json"]);
+    run.assert_status(3);
+    let error = &run.json()["error"];
+    let place = serde_json::json!({ "file": "fix.patch", "line": 4, "byte": 10 + first.len() });
+    assert_eq!((&error["reason"], &error["place"]), (&"malformed".into(), &place), "{error:#}");
+    assert!(run.stderr().contains("`indxe 1234567..89abcde 100644` is no line"), "{}", run.shown());
+    // And below the names, where a hunk must begin.
+    for (hunk, first) in [("@@ -1,3", "@ -1,3"), ("@@ -1,3", "oops\n@@ -1,3")] {
+        let tool = tool_with("a\nb\nc\n", &PATCH.replace(hunk, first));
+        let run = tool.run(["try", "tree", "fix.patch", "--format", "json"]);
+        run.assert_status(3);
+        let place = serde_json::json!({ "file": "fix.patch", "line": 3, "byte": 24 });
+        assert_eq!(run.json()["error"]["place"], place, "{}", run.shown());
+        assert!(run.stderr().contains("begins no hunk"), "{}", run.shown());
+    }
+}
+
+fn folder_is_no_patch() {
+    let tool = tool_with("a\nb\nc\n", PATCH);
+    for folder in ["quilt/sub", "none", "odd/series"] {
+        fs::create_dir_all(tool.path(folder)).expect("a folder");
+    }
+    fs::write(tool.path("quilt/series"), "# first\nsub\n").expect("a file");
+    let place = |file: &str, line: Option<u32>| match line {
+        Some(line) => serde_json::json!({ "file": file, "line": line }),
+        None => serde_json::json!({ "file": file }),
+    };
+    for (patch, status, place) in [
+        ("quilt", 3, place("quilt/series", Some(2))),
+        ("odd", 3, place("odd/series", None)),
+        ("none", 2, place("none/series", None)),
+        ("none.patch", 2, place("none.patch", None)),
+    ] {
+        let run = tool.run(["try", "tree", patch, "--format", "json"]);
+        run.assert_status(status);
+        assert_eq!(run.json()["error"]["place"], place, "{}", run.shown());
+    }
+}
+
 fn broken_off() {
     let tool = tool_with("a\nb\nc\n", PATCH);
     fs::create_dir(tool.path("tree/.overlay-edit")).expect("a folder");
@@ -139,6 +204,13 @@ fn broken_off() {
     plain.assert_status(1);
     let command = "/tree PATCH… --in-place` brings it to its end first";
     assert!(plain.stderr().contains(command), "{}", plain.shown());
+    // A folder in its place is as bad.
+    fs::remove_file(&journal).expect("removed");
+    fs::create_dir(&journal).expect("a folder");
+    let folder = tool.run(["try", "tree", "fix.patch", "--in-place", "--format", "json"]);
+    folder.assert_status(1);
+    assert_eq!(folder.json()["error"]["reason"], "journal", "{}", folder.shown());
+    fs::remove_dir(&journal).expect("removed");
     // Nobody can tell what a damaged journal spoke of: it is left to a person.
     fs::write(&journal, "{").expect("a file");
     let damaged = tool.run(["try", "tree", "fix.patch", "--in-place", "--format", "json"]);
@@ -152,6 +224,75 @@ fn broken_off() {
     tool.run(["try", "tree", "fix.patch", "--in-place"]).assert_status(0);
     assert_eq!(fs::read_to_string(tool.path("tree/f.txt")).expect("there"), "a\nnew\nb\nc\n");
     assert!(!journal.exists());
+}
+
+/// An edit that takes `gone.txt` away and was killed before it wrote `f.txt`.
+fn half_edited() -> Tool {
+    let second = "--- a/f.txt\n+++ b/f.txt\n@@ -1,4 +1,5 @@\n a\n new\n+second\n b\n c\n";
+    let tool = tool_with("a\nb\nc\n", second);
+    fs::write(tool.path("tree/gone.txt"), "gone\n").expect("a file");
+    let stat = |name: &str| {
+        let meta = fs::metadata(tool.path("tree").join(name)).expect("a file");
+        let mtime = meta.mtime() * 1_000_000_000 + meta.mtime_nsec();
+        let (size, inode) = (meta.len(), meta.ino());
+        serde_json::json!({ "mode": "100644", "size": size, "mtime": mtime, "inode": inode })
+    };
+    let journal = serde_json::json!({
+        "schema": "mlx-overlay/edit-journal", "version": 1, "folders": [],
+        "steps": [
+            { "path": "gone.txt", "old": stat("gone.txt"), "put": false },
+            { "path": "f.txt", "old": stat("f.txt"), "put": true },
+        ],
+    });
+    let work = tool.path("tree/.overlay-edit");
+    for folder in ["new", "old", "gone"] {
+        fs::create_dir_all(work.join(folder)).expect("a folder");
+    }
+    fs::write(work.join("lock"), "mlx-overlay, process 4000000000\n").expect("a file");
+    fs::write(work.join("journal.json"), journal.to_string()).expect("a file");
+    fs::write(work.join("new/1"), "a\nnew\nb\nc\n").expect("a file");
+    fs::rename(tool.path("tree/gone.txt"), work.join("gone/0")).expect("renamed");
+    tool
+}
+
+fn dry_over_broken_off() {
+    let tool = half_edited();
+    let before = read(&tool.path("tree"));
+    let args = ["try", "tree", "fix.patch", "--in-place"];
+    let dry = tool.run(args.iter().chain(&["--dry-run"]));
+    dry.assert_status(0);
+    let told = "it would be brought to its end first (1 file written, 1 removed)";
+    assert!(dry.stderr().contains(told), "{}", dry.shown());
+    let json = tool.run(args.iter().chain(&["--dry-run", "--format", "json"])).json();
+    let mended = serde_json::json!({ "written": ["f.txt"], "removed": ["gone.txt"] });
+    assert_eq!((&json["mended"], &json["wrote"]), (&mended, &().into()), "{json:#}");
+    assert_eq!(json["patches"][0]["hunks"][0]["class"], "exact", "of the folder as it will be");
+    assert_eq!(read(&tool.path("tree")), before, "a dry run touches nothing");
+    // The run that it spoke of.
+    let done = tool.run(args.iter().chain(&["--format", "json"]));
+    done.assert_status(0);
+    assert_eq!((&done.json()["mended"], &done.json()["patches"]), (&mended, &json["patches"]));
+    let text = fs::read_to_string(tool.path("tree/f.txt")).expect("there");
+    assert_eq!(text, "a\nnew\nsecond\nb\nc\n");
+    let again = tool.run(args.iter().chain(&["--dry-run", "--format", "json"])).json();
+    assert_eq!(again["mended"], serde_json::Value::Null);
+
+    // What was changed since is a person's to settle, dry or not.
+    let tool = half_edited();
+    fs::write(tool.path("tree/f.txt"), "mine\n").expect("a file");
+    // All but the lock, which the next holder signs.
+    let files = || {
+        let mut files = read(&tool.path("tree"));
+        files.remove(".overlay-edit/lock");
+        files
+    };
+    let before = files();
+    for dry in [&["--dry-run"][..], &[]] {
+        let run = tool.run(args.iter().chain(dry));
+        run.assert_status(1);
+        assert!(run.stderr().contains("since then `f.txt` changed"), "{}", run.shown());
+        assert_eq!(files(), before);
+    }
 }
 
 fn changes_folder_first() {

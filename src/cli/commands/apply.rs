@@ -1,6 +1,6 @@
 //! `overlay apply`: the series on the pin, published.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mlx_overlay_engine::acquire::{Acquired, PinTree};
 use mlx_overlay_engine::apply::Ground;
@@ -22,10 +22,10 @@ use mlx_overlay_engine::source::SnapshotSource;
 use serde_json::json;
 
 use super::fetch::{SourceArgs, is_whole};
-use super::published::PLACE;
 use crate::cli::ends::released_tree;
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
 use crate::cli::progress::Writing;
+use crate::cli::remedy::{Apply, default_place};
 use crate::cli::render;
 use crate::cli::ui::{BOLD, Format, Ui, WARN, paint};
 
@@ -76,20 +76,25 @@ pub struct Args {
 /// # Errors
 /// No source has the pin's files, the series is refused, or the place cannot
 /// be written.
-pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
+pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
+    // The order of the series counts, not that of the groups.
+    args.groups.sort();
+    args.groups.dedup();
     let project = Project::find(&std::env::current_dir()?)?;
     let pin = project.select(args.source.pin.as_deref())?;
     let series = Series::load(pin)?;
     let entries = series.select(&args.groups)?;
-    let place = args.out.clone().unwrap_or_else(|| place(&project, pin, args.at.as_ref()));
+    let at = args.at.as_ref().map(ToString::to_string);
+    let place = args.out.clone().unwrap_or_else(|| default_place(&project, pin, at.as_deref()));
+    let again = Apply::at(&project, pin, at.as_deref(), args.out.as_deref()).groups(&args.groups);
 
     let force = if args.force { Force::Overwrite } else { Force::Refuse };
-    let published = survey(&place, force)?;
+    let published = survey(&place, force, &again)?;
     if let Some(survey) = &published
         && is_current(survey, &args, pin, &series.contracts, &entries)?
     {
-        print_current(ui, pin, survey);
+        print_current(ui, pin, survey, &again);
         return Ok(Outcome::Done);
     }
 
@@ -98,7 +103,7 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
         && !args.force
         && args.at.is_none()
     {
-        keeps_whole(survey, pin, &acquired)?;
+        keeps_whole(survey, pin, &acquired, &again)?;
     }
     let released = match &args.at {
         Some(source) => Some(released_tree(source, pin, ui)?),
@@ -127,19 +132,21 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
         ..identify(&args, pin, &entries, &acquired, released.as_ref())?
     };
     if !holds {
-        print(ui, pin, &acquired, &identity, &laid, None);
+        print(ui, pin, &acquired, &identity, &laid, None, &again);
         return Ok(Outcome::NeedsPerson);
     }
     let plan = if args.dry_run {
-        publish::plan(&place, &ground.target, &identity, force)?
+        publish::plan(&place, &ground.target, &identity, force).map_err(|e| again.mends(e))?
     } else {
         let writing = Writing::new(ui);
         let watch = |event: publish::Event<'_>| writing.tell(event);
         let options = Options { force, watch: &watch, ..Options::default() };
-        publish::publish(&place, &ground.target, &identity, &options)?.plan
+        publish::publish(&place, &ground.target, &identity, &options)
+            .map_err(|e| again.mends(e))?
+            .plan
     };
     let done = Done { place, plan, dry_run: args.dry_run };
-    print(ui, pin, &acquired, &identity, &laid, Some(&done));
+    print(ui, pin, &acquired, &identity, &laid, Some(&done), &again);
     Ok(Outcome::Done)
 }
 
@@ -156,20 +163,8 @@ struct Done {
     dry_run: bool,
 }
 
-fn place(project: &Project, pin: &Pin, at: Option<&SnapshotSource>) -> PathBuf {
-    let name = match at {
-        None => pin.short(),
-        Some(at) => {
-            let at = at.to_string();
-            let (_, name) = at.split_once(':').unwrap_or(("", &at));
-            format!("{}-at-{}", pin.short(), name.replace(['@', '/', ':'], "-"))
-        }
-    };
-    project.root.join(PLACE).join(name)
-}
-
 /// What is published at the place; nothing where no tree is.
-fn survey(place: &std::path::Path, force: Force) -> Result<Option<Survey>, CommandError> {
+fn survey(place: &Path, force: Force, again: &Apply) -> Result<Option<Survey>, CommandError> {
     let depth = match force {
         Force::Overwrite => Depth::Hash,
         Force::Refuse => Depth::Stat,
@@ -181,7 +176,7 @@ fn survey(place: &std::path::Path, force: Force) -> Result<Option<Survey>, Comma
             Ok(None)
         }
         Err(PublishError::Stamp(error)) if error.is_lost() && force == Force::Overwrite => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(again.mends(error)),
     }
 }
 
@@ -196,7 +191,12 @@ fn short_of(error: impl Into<CommandError>, acquired: &Acquired) -> CommandError
 }
 
 /// Refuses to put a part of the pin in the place of a tree that has all of it.
-fn keeps_whole(survey: &Survey, pin: &Pin, acquired: &Acquired) -> Result<(), CommandError> {
+fn keeps_whole(
+    survey: &Survey,
+    pin: &Pin,
+    acquired: &Acquired,
+    again: &Apply,
+) -> Result<(), CommandError> {
     let Identity { pin: of, partial, trial, .. } = &survey.stamp.identity;
     let was_whole = *of == pin.commit && partial.is_none() && trial.is_none();
     let Some(coverage) = acquired.source.coverage().filter(|_| was_whole && !is_whole(acquired))
@@ -212,8 +212,8 @@ fn keeps_whole(survey: &Survey, pin: &Pin, acquired: &Acquired) -> Result<(), Co
             coverage.proven
         ),
     )
-    .hint("overlay apply --from <clone of MLX> lays the whole tree")
-    .hint("overlay apply --force lays the part, which no build takes"))
+    .hint(format!("{} lays the whole tree", again.with("--from <clone of MLX>")))
+    .hint(format!("{} lays the part, which no build takes", again.with("--force"))))
 }
 
 /// Whether there is nothing to do: the tree is what is wished for, from a
@@ -270,7 +270,7 @@ fn identify(
     Ok(identity::proven(pin, entries, &args.groups, &have, coverage.listed, from))
 }
 
-fn print_current(ui: &mut Ui, pin: &Pin, survey: &Survey) {
+fn print_current(ui: &mut Ui, pin: &Pin, survey: &Survey, again: &Apply) {
     let identity = &survey.stamp.identity;
     if ui.format() == Format::Json {
         ui.json(
@@ -293,14 +293,15 @@ fn print_current(ui: &mut Ui, pin: &Pin, survey: &Survey) {
         render::count(survey.stamp.files.len(), "file"),
         survey.hashed
     ));
-    marks(ui, identity);
+    marks(ui, identity, again);
     let silent = silent(pin, identity);
     if !silent.is_empty() {
-        ui.line(format!(
-            "It has nothing from {}, which had no answer when it was laid: `overlay apply \
-             --force` asks again (`overlay doctor` says what that needs).",
-            silent.join(", ")
-        ));
+        ui.line(ui.pasted(&format!(
+            "It has nothing from {}, which had no answer when it was laid: {} asks again \
+             (`overlay doctor` says what that needs).",
+            silent.join(", "),
+            again.with("--force")
+        )));
     }
 }
 
@@ -320,6 +321,7 @@ fn print(
     identity: &Identity,
     laid: &Laid,
     done: Option<&Done>,
+    again: &Apply,
 ) {
     let Laid { reports, contracts } = laid;
     if ui.format() == Format::Json {
@@ -377,32 +379,38 @@ fn print(
         (false, _) => "Laid",
     };
     ui.line(format!(
-        "{counts} hold. {verb} {} ({} written, {} kept, {} removed).",
+        "{counts} hold. {verb} {} ({} {}, {} kept, {} removed).",
         place.display(),
         render::count(plan.write.len(), "file"),
+        if *dry_run { "to write" } else { "written" },
         plan.keep,
         plan.remove.len()
     ));
+    let (lost, kept) = match dry_run {
+        true => ("would be overwritten", "it would stay"),
+        false => ("overwritten", "it was kept"),
+    };
     for finding in &plan.overwrite {
-        ui.line(format!("  {} overwritten: {finding}", paint(WARN, "hand edit")));
+        ui.line(format!("  {} {lost}: {finding}", paint(WARN, "hand edit")));
     }
     for path in &plan.foreign {
-        ui.line(format!("  {path} is not of the tree; it was kept"));
+        ui.line(format!("  {path} is not of the tree; {kept}"));
     }
-    marks(ui, identity);
+    marks(ui, identity, again);
 }
 
 /// What a reader must know of the tree besides that it is there.
-fn marks(ui: &mut Ui, identity: &Identity) {
+fn marks(ui: &mut Ui, identity: &Identity, again: &Apply) {
     if let Some(partial) = identity.partial {
-        ui.line(format!(
+        ui.line(ui.pasted(&format!(
             "{} {} of {} files are there, each proven by its blob id; a build refuses the tree. \
-             The rest needs a git repository: `overlay apply --from <clone or URL>`, or \
-             `--at crate:NAME@VERSION:path` for a whole tree of another release.",
+             The rest needs a git repository: {}, or `overlay apply --at \
+             crate:NAME@VERSION:folder` for a whole tree of another release.",
             paint(WARN, "partial:"),
             partial.have,
-            partial.of
-        ));
+            partial.of,
+            again.with("--from <clone or URL>")
+        )));
     }
     if let Some(trial) = &identity.trial {
         ui.line(format!(

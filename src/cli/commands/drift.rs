@@ -68,7 +68,7 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
 pub fn report(start: &Start, target: &Target, ui: &mut Ui) -> Result<Report, CommandError> {
     let (series, pin) = (&start.series, start.tree.as_ref());
     let at_pin = judge(series, pin, pin, &start.pin.commit.to_string())?;
-    at_pin.require_pin()?;
+    at_pin.require_pin().map_err(|e| start.not_at_pin(e))?;
     let found = judge(series, pin, target.tree.as_ref(), &target.id)?;
     let trace = trace(start, &at_pin, target, ui)?;
     Ok(Report::new(start.end(), target.end.clone(), found, trace))

@@ -8,8 +8,9 @@ use mlx_overlay_engine::pin::Project;
 use mlx_overlay_engine::publish::{self, Depth, PublishError, StampError};
 use serde_json::json;
 
-use super::published::PLACE;
+use super::published::project;
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
+use crate::cli::remedy::{Apply, default_place, quoted, word};
 use crate::cli::ui::{Format, Ui};
 
 /// Print what another build system needs to use the laid tree
@@ -63,14 +64,16 @@ pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
 
 fn tree(args: &Args) -> Result<PathBuf, CommandError> {
     let missing = |error: anyhow::Error| CommandError::new(ErrorKind::Missing, error);
-    let publish = "`overlay apply` publishes a tree";
     let named = match &args.tree {
         Some(tree) => tree.clone(),
         None => {
             let project = Project::find(&std::env::current_dir()?)?;
-            project.root.join(PLACE).join(project.current.short())
+            default_place(&project, &project.current, None)
         }
     };
+    let project = project()?;
+    let out = args.tree.iter().map(|t| format!(" --out {}", word(&t.display().to_string())));
+    let publish = format!("`overlay apply{}` publishes a tree", out.collect::<String>());
     match publish::survey(&named, Depth::Stat) {
         Ok(survey) => match survey.stamp.identity.partial {
             None => Ok(survey.place),
@@ -80,17 +83,24 @@ fn tree(args: &Args) -> Result<PathBuf, CommandError> {
                 partial.have,
                 partial.of
             ))
-            .hint("`overlay apply --from <clone or URL>` lays all of them")
+            .hint(format!(
+                "{} lays all of them",
+                Apply::of_tree(project.as_ref(), &survey.stamp.identity, &named)
+                    .with("--from <clone or URL>")
+            ))
             .hint("`overlay apply --at crate:NAME@VERSION:folder` lays a whole tree of a release")),
         },
         // A tree that the user names may be a plain one.
         Err(PublishError::Stamp(StampError::Missing { .. })) if args.tree.is_some() => {
-            named.canonicalize().map_err(|e| missing(anyhow::Error::new(e)).hint(publish))
+            named.canonicalize().map_err(|e| {
+                let what = format!("`{}` cannot be found", named.display());
+                missing(anyhow::Error::new(e).context(what)).hint(publish)
+            })
         }
         Err(error @ PublishError::Stamp(StampError::Missing { .. })) => {
             Err(missing(anyhow::Error::new(error)).hint(publish))
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(Apply::of_place(project.as_ref(), &named).mends(error)),
     }
 }
 
@@ -126,20 +136,4 @@ fn print_json(ui: &mut Ui, tree: &Path, built: &[Library]) {
     };
     let built: Vec<_> = built.iter().map(library).collect();
     ui.json("env", 1, &json!({ "tree": tree, "libraries": built }));
-}
-
-/// As a POSIX shell takes a word literally.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_shell_takes_the_words_as_they_are() {
-        assert_eq!(quoted("/a b/c"), "'/a b/c'");
-        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
-    }
 }

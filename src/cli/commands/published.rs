@@ -10,12 +10,9 @@ use mlx_overlay_engine::rebase::session::State;
 use mlx_overlay_engine::series::Series;
 
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
+use crate::cli::remedy::{Apply, default_place, word};
 use crate::cli::render;
 use crate::cli::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
-
-/// Where `overlay apply` publishes below a project's folder, unless told
-/// otherwise.
-pub const PLACE: &str = "target/overlay";
 
 /// Which tree to look at.
 #[derive(Debug, clap::Args)]
@@ -42,16 +39,23 @@ pub fn look(
 ) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
     let place = place(which)?;
+    let project = project()?;
     let survey = publish::survey(&place, depth).map_err(|error| match error {
         PublishError::Stamp(StampError::Missing { .. }) => {
             CommandError::new(ErrorKind::Missing, error).hint(how_to_publish(which, &place))
         }
-        error => error.into(),
+        error => Apply::of_place(project.as_ref(), &place).mends(error),
     })?;
-    let outdated = outdated(&survey)?;
+    let outdated = match &project {
+        Some(project) => outdated(project, &survey)?,
+        None => None,
+    };
     match ui.format() {
         Format::Json => print_json(&survey, depth, outdated, under_way, ui),
-        _ => print_text(&place, &survey, depth, outdated, ui),
+        _ => {
+            let again = Apply::of_tree(project.as_ref(), &survey.stamp.identity, &place);
+            print_text(&place, &survey, depth, outdated, &again, ui);
+        }
     }
     let well = survey.is_whole() && outdated != Some(true);
     Ok(if well { Outcome::Done } else { Outcome::NeedsPerson })
@@ -60,7 +64,7 @@ pub fn look(
 /// The command that puts a tree where none was found.
 fn how_to_publish(which: &Which, place: &Path) -> String {
     let apply = match (&which.tree, &which.pin) {
-        (Some(tree), _) => format!("`overlay apply --out {}`", tree.display()),
+        (Some(tree), _) => format!("`overlay apply --out {}`", word(&tree.display().to_string())),
         (None, Some(pin)) => format!("`overlay apply --pin {pin}`"),
         (None, None) => "`overlay apply`".to_owned(),
     };
@@ -76,15 +80,22 @@ fn how_to_publish(which: &Which, place: &Path) -> String {
     }
 }
 
+/// The project here, if there is one.
+///
+/// # Errors
+/// It cannot be read.
+pub fn project() -> Result<Option<Project>, CommandError> {
+    match Project::find(&std::env::current_dir()?) {
+        Ok(project) => Ok(Some(project)),
+        Err(PinError::NoProject { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Whether the series of the tree's pin has changed since the tree was laid;
-/// nothing where no project here has that pin.
-fn outdated(survey: &Survey) -> Result<Option<bool>, CommandError> {
+/// nothing where the project has no such pin.
+fn outdated(project: &Project, survey: &Survey) -> Result<Option<bool>, CommandError> {
     let stamped = &survey.stamp.identity;
-    let project = match Project::find(Path::new(".")) {
-        Ok(project) => project,
-        Err(PinError::NoProject { .. }) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
     let Some(pin) = project.pins().find(|pin| pin.commit == stamped.pin) else { return Ok(None) };
     let series = Series::load(pin)?;
     // A group that the series no longer has is a change too.
@@ -103,9 +114,16 @@ pub fn place(which: &Which) -> Result<PathBuf, CommandError> {
     if let Some(tree) = &which.tree {
         return Ok(tree.clone());
     }
-    let project = Project::find(Path::new("."))?;
+    let project = Project::find(&std::env::current_dir()?)?;
     let pin = project.select(which.pin.as_deref())?;
-    Ok(project.root.join(PLACE).join(pin.short()))
+    Ok(default_place(&project, pin, None))
+}
+
+/// Nothing is where the tree that was asked for is to be.
+#[must_use]
+pub fn missing(which: &Which, place: &Path) -> CommandError {
+    let missing = anyhow::anyhow!("`{}` is not there", place.display());
+    CommandError::new(ErrorKind::Missing, missing).hint(how_to_publish(which, place))
 }
 
 fn print_json(
@@ -144,7 +162,14 @@ pub fn rebase(state: &State) -> serde_json::Value {
     })
 }
 
-fn print_text(place: &Path, survey: &Survey, depth: Depth, outdated: Option<bool>, ui: &mut Ui) {
+fn print_text(
+    place: &Path,
+    survey: &Survey,
+    depth: Depth,
+    outdated: Option<bool>,
+    again: &Apply,
+    ui: &mut Ui,
+) {
     let identity = &survey.stamp.identity;
     ui.line(paint(BOLD, place.display()));
     ui.line(format!("  pin     {}", identity.pin));
@@ -161,21 +186,28 @@ fn print_text(place: &Path, survey: &Survey, depth: Depth, outdated: Option<bool
         ui.line(format!("  {}", paint(style, finding)));
     }
     let files = survey.stamp.files.len();
-    let changed = survey.findings.iter().filter(|f| f.is_change()).count();
+    let changes = || survey.findings.iter().filter(|f| f.is_change());
+    let gone = changes().all(|f| matches!(f, Finding::Missing { .. }));
     let looked = match depth {
         Depth::Stat => "by their size and time (`overlay verify` hashes all)",
         Depth::Hash => "every one hashed",
     };
-    ui.line(match changed {
+    ui.line(match changes().count() {
         0 => paint(GOOD, format!("All {} as published, {looked}.", render::count(files, "file"))),
-        n => format!(
-            "{} changed since it was published; `overlay apply` overwrites \
-             them only under --force.",
-            render::count(n, "file")
-        ),
+        n if gone => ui.pasted(&format!(
+            "{} missing since it was published; {} puts back what is missing.",
+            render::count(n, "file"),
+            again.with("")
+        )),
+        n => ui.pasted(&format!(
+            "{} changed since it was published; {} overwrites what was edited.",
+            render::count(n, "file"),
+            again.with("--force")
+        )),
     });
     if outdated == Some(true) {
-        let text = "The series has changed since this tree was laid: `overlay apply` lays it.";
-        ui.line(paint(WARN, text));
+        let lays = again.with("");
+        let text = format!("The series has changed since this tree was laid: {lays} lays it.");
+        ui.line(paint(WARN, ui.pasted(&text)));
     }
 }

@@ -15,6 +15,7 @@ use mlx_overlay_engine::snapshot::Tree;
 
 use crate::cli::ends::{EndArgs, Start, Target};
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
+use crate::cli::remedy::word;
 use crate::cli::render_rebase;
 use crate::cli::ui::{Format, Ui};
 
@@ -75,24 +76,24 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let Some(state) = under_way else {
         if args.go_on || args.skip.is_some() || args.abort {
             return Err(CommandError::usage("no rebase is under way")
-                .hint("overlay rebase --to REV begins one"));
+                .hint("`overlay rebase --to REV` begins one"));
         }
         if args.ends.to.is_none() {
             return Err(CommandError::usage("no rebase is under way, and --to names no target")
-                .hint("overlay rebase --to REV begins one")
-                .hint("overlay drift --to REV says first what it would break"));
+                .hint("`overlay rebase --to REV` begins one")
+                .hint("`overlay drift --to REV` says first what it would break"));
         }
         return begin(&args, ui);
     };
     if !args.go_on && args.skip.is_none() && !args.abort {
         if args.ends.to.is_some() {
             return Err(CommandError::usage(format!("a rebase to {} is under way", state.name))
-                .hint("overlay rebase says where it stands")
-                .hint("overlay rebase --abort gives it up"));
+                .hint("`overlay rebase` says where it stands")
+                .hint("`overlay rebase --abort` gives it up"));
         }
         if !args.accept.is_empty() {
             return Err(CommandError::usage("--accept says nothing to a rebase that only stands")
-                .hint("overlay rebase --continue --accept 'KIND NAME=REASON' goes on with it"));
+                .hint("`overlay rebase --continue --accept 'KIND NAME=REASON'` goes on with it"));
         }
         render_rebase::standing(ui, &project.root, &state);
         return Ok(Outcome::NeedsPerson);
@@ -179,7 +180,7 @@ fn begin(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
             "`{}` is a released tree: it has no commit to pin",
             target.id
         ))
-        .hint("overlay rebase --dry-run works on it, and so do drift and apply --at"));
+        .hint("`overlay rebase --dry-run` works on it, and so do drift and apply --at"));
     };
     if commit.id == start.pin.commit {
         return Err(CommandError::usage(format!("{} is the pin already", target.end.name)));
@@ -190,7 +191,9 @@ fn begin(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     state.decisions.accepted.extend(accepted);
     // A series that does not hold where it is cannot be moved.
     let pin = start.tree.as_ref();
-    judge(&start.series, pin, pin, &start.pin.commit.to_string())?.require_pin()?;
+    judge(&start.series, pin, pin, &start.pin.commit.to_string())?
+        .require_pin()
+        .map_err(|e| start.not_at_pin(e))?;
     let session = Session::begin(&start.project.root, state)?;
     advance(session, &start, &target, ui)
 }
@@ -312,15 +315,13 @@ fn unresolved(taken: Result<(), Unresolved>, entry: &str) -> Result<(), CommandE
             anyhow::anyhow!("the rule is as it was, and it did not fit"),
         )
         .at(path.display(), None, None)
-        .hint("change it, then overlay rebase --continue")
-        .hint(format!("overlay rebase --skip {entry} leaves it out"))),
+        .hint("change it, then `overlay rebase --continue`")
+        .hint(leaves_out(entry))),
         Err(Unresolved::Untouched { path }) => {
             let what = "the file is as it was written, which settles nothing";
             Err(unsettled(&path, what, entry))
         }
-        Err(Unresolved::Marker { path, line }) => {
-            Err(left(&path, line).hint(format!("overlay rebase --skip {entry} leaves it out")))
-        }
+        Err(Unresolved::Marker { path, line }) => Err(left(&path, line).hint(leaves_out(entry))),
         Err(Unresolved::Missing { path }) => {
             let what = "the file was not there, which settles nothing; it is written again";
             Err(unsettled(&path, what, entry))
@@ -328,23 +329,27 @@ fn unresolved(taken: Result<(), Unresolved>, entry: &str) -> Result<(), CommandE
         Err(Unresolved::Nothing) => Err(CommandError::usage(format!(
             "nothing of `{entry}` is left in the work folder: its files are upstream's"
         ))
-        .hint(format!("overlay rebase --skip {entry} says that this is meant"))),
+        .hint(format!("`overlay rebase --skip {}` says that this is meant", word(entry)))),
     }
+}
+
+fn leaves_out(entry: &str) -> String {
+    format!("`overlay rebase --skip {}` leaves it out", word(entry))
 }
 
 /// A work file that is no answer yet.
 fn unsettled(path: &Path, what: &'static str, entry: &str) -> CommandError {
     CommandError::usage(what)
         .at(path.display(), None, None)
-        .hint("edit it, then overlay rebase --continue")
-        .hint(format!("overlay rebase --skip {entry} leaves it out"))
+        .hint("edit it, then `overlay rebase --continue`")
+        .hint(leaves_out(entry))
 }
 
 fn left(path: &Path, line: usize) -> CommandError {
     let shown: PathBuf = path.to_path_buf();
     CommandError::new(ErrorKind::Usage, anyhow::anyhow!("a conflict marker is left"))
         .at(shown.display(), Some(line), None)
-        .hint("edit the file, then overlay rebase --continue")
+        .hint("edit the file, then `overlay rebase --continue`")
 }
 
 impl From<RebaseError> for CommandError {

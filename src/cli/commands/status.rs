@@ -42,8 +42,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
             None => "was stopped from outside".to_owned(),
         };
         ui.warn(format!(
-            "a rebase to {} ({to}) is under way and {at}; `overlay rebase` says what to do next",
-            state.name
+            "a rebase to {} ({to}) is under way and {at}; `{} rebase` says what to do next",
+            state.name,
+            ui.program()
         ));
     }
     let looked = published::look(&args.which, Depth::Stat, under_way.as_ref(), ui);

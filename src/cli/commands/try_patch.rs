@@ -1,13 +1,15 @@
 //! `overlay try`: the engine on any folder and any patches.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use mlx_overlay_engine::apply::Ground;
 use mlx_overlay_engine::disk::DiskTree;
 use mlx_overlay_engine::patch::{self, Patch, quilt};
-use mlx_overlay_engine::publish::{self, Options};
+use mlx_overlay_engine::publish::{self, Mended, Options, Pending};
 use mlx_overlay_engine::report::PatchReport;
+use mlx_overlay_engine::snapshot::{File, Snapshot, Tree, TreePath};
 
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
 use crate::cli::render;
@@ -23,6 +25,10 @@ use crate::cli::ui::{Format, Ui};
 ///
 /// Without --out or --in-place nothing is written: the report alone is the
 /// result.
+///
+/// An earlier --in-place that was killed is brought to its end before another
+/// one begins. With --dry-run that is told and not done, and the report is of
+/// the folder as it would be then.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -67,21 +73,32 @@ struct Loaded {
 /// folder is in the way.
 pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
-    if args.in_place
-        && !args.dry_run
-        && publish::mend_edit(&args.tree, &Options::default())?.is_some()
-    {
-        ui.note("an earlier edit of this folder was broken off; it was brought to its end first");
+    let Opened { tree, mended, pending } = open_tree(&args)?;
+    if let Some(Mended(edit)) = &mended {
+        ui.note(format!(
+            "an earlier edit of this folder was broken off; it {} brought to its end first ({} \
+             written, {} removed)",
+            if args.dry_run { "would be" } else { "was" },
+            render::count(edit.written.len(), "file"),
+            edit.removed.len()
+        ));
     }
-    let tree = open(&args.tree)?;
+    let mut ahead = Snapshot::new(&tree);
+    for (path, file) in pending {
+        match file {
+            Some(file) => ahead.put(path, file),
+            None => ahead.remove(path),
+        }
+    }
+    let at: &dyn Tree = if ahead.edits().is_empty() { &tree } else { &ahead };
     let base = args.base.as_deref().map(open).transpose()?;
     let mut patches = Vec::new();
     for path in &args.patches {
         load(path, args.strip, &mut patches)?;
     }
     let mut ground = match &base {
-        Some(base) => Ground::mapped(base, &tree),
-        None => Ground::alone(&tree),
+        Some(base) => Ground::mapped(base, at),
+        None => Ground::alone(at),
     };
     let mut reports = Vec::new();
     for Loaded { name, patch, strip } in &patches {
@@ -89,16 +106,50 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
         reports.push(report.map_err(|e| CommandError::from_apply(e, name))?);
     }
     let holds = reports.iter().all(PatchReport::holds);
+    if let Some(out) = args.out.as_ref().filter(|_| holds && args.dry_run) {
+        publish::require_free(out)?;
+    }
     let wrote = if holds && !args.dry_run { write(&args, &tree, &ground)? } else { None };
-    print(ui, &reports, wrote, holds);
+    print(ui, &reports, wrote, mended.as_ref(), holds);
     Ok(if holds { Outcome::Done } else { Outcome::NeedsPerson })
 }
 
-fn open(dir: &Path) -> Result<DiskTree, CommandError> {
-    if !dir.is_dir() {
-        return Err(CommandError::usage(format!("`{}` is no folder", dir.display())));
+/// The folder to lay patches on.
+struct Opened {
+    tree: DiskTree,
+    /// An earlier edit in place, broken off, that comes first.
+    mended: Option<Mended>,
+    /// What is left of it to do: under `--dry-run` it is not done.
+    pending: BTreeMap<TreePath, Option<File>>,
+}
+
+fn open_tree(args: &Args) -> Result<Opened, CommandError> {
+    let dir = &args.tree;
+    require_folder(dir)?;
+    if args.in_place
+        && args.dry_run
+        && let Some(Pending { mended, edits }) = publish::pending_edit(dir)?
+    {
+        let tree = DiskTree::open_amid_edit(dir)?;
+        return Ok(Opened { tree, mended: Some(mended), pending: edits });
     }
+    let mended = match args.in_place && !args.dry_run {
+        true => publish::mend_edit(dir, &Options::default())?,
+        false => None,
+    };
+    Ok(Opened { tree: DiskTree::open(dir)?, mended, pending: BTreeMap::new() })
+}
+
+fn open(dir: &Path) -> Result<DiskTree, CommandError> {
+    require_folder(dir)?;
     Ok(DiskTree::open(dir)?)
+}
+
+fn require_folder(dir: &Path) -> Result<(), CommandError> {
+    match dir.is_dir() {
+        true => Ok(()),
+        false => Err(CommandError::usage(format!("`{}` is no folder", dir.display()))),
+    }
 }
 
 /// Reads a patch, or every patch of a quilt series.
@@ -108,13 +159,22 @@ fn load(path: &Path, strip: usize, into: &mut Vec<Loaded>) -> Result<(), Command
         into.push(load_patch(path, path.display().to_string(), strip, Empty::Refused)?);
         return Ok(());
     }
-    let text = read(&series)?;
+    let text = read(&series).map_err(|error| match path.is_dir() {
+        true => {
+            error.hint("a folder is read as quilt's, by its `series` file; or name the patches")
+        }
+        false => error,
+    })?;
     let entries = quilt::parse_series(&text)
         .map_err(|refusal| CommandError::from_refusal(refusal, series.display()))?;
     let folder = series.parent().unwrap_or(Path::new("."));
     for entry in entries {
         let path = folder.join(entry.name.as_str());
-        if let Err(error) = fs::metadata(&path) {
+        let there = match fs::metadata(&path) {
+            Ok(meta) if meta.is_dir() => Err(std::io::ErrorKind::IsADirectory.into()),
+            other => other,
+        };
+        if let Err(error) = there {
             let what = format!("the patch `{}` cannot be read", entry.name);
             let error = anyhow::Error::new(error).context(what);
             return Err(CommandError::new(ErrorKind::Refused, error)
@@ -152,6 +212,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     fs::read(path).map_err(|error| {
         let kind = match error.kind() {
             std::io::ErrorKind::NotFound => ErrorKind::Usage,
+            std::io::ErrorKind::IsADirectory => ErrorKind::Refused,
             _ => ErrorKind::Failed,
         };
         let error = anyhow::Error::new(error).context("cannot be read");
@@ -175,14 +236,19 @@ fn write<'a>(
     Ok(None)
 }
 
-fn print(ui: &mut Ui, reports: &[PatchReport], wrote: Option<&Path>, holds: bool) {
+fn print(
+    ui: &mut Ui,
+    reports: &[PatchReport],
+    wrote: Option<&Path>,
+    mended: Option<&Mended>,
+    holds: bool,
+) {
     if ui.format() == Format::Json {
         let wrote = wrote.map(|w| w.display().to_string());
-        ui.json(
-            "try",
-            1,
-            &serde_json::json!({ "holds": holds, "wrote": wrote, "patches": reports }),
-        );
+        let json = serde_json::json!({
+            "holds": holds, "wrote": wrote, "mended": mended, "patches": reports,
+        });
+        ui.json("try", 1, &json);
         return;
     }
     reports.iter().for_each(|r| render::patch(ui, r));

@@ -5,19 +5,23 @@ use mlx_overlay_harness::Set;
 
 use super::published::{self, Which};
 use super::verify_kernels;
-use crate::cli::error::{CommandError, Outcome};
+use crate::cli::error::{CommandError, ErrorKind, Outcome};
 use crate::cli::ui::Ui;
 
-/// Hash every file of a published tree
+/// Hash every file of a published tree, or prove its kernels
 ///
 /// As `overlay status`, but no file is taken by its size and time: each is
 /// read, and its blob id compared with the one it was published with. Exit
-/// status 1 when a file changed.
+/// status 1 when a file changed, or when the series has changed since the tree
+/// was laid.
 ///
 /// With --kernels the tree's kernels are proven instead, on the host and by
 /// their own text: the streamed twins against `qmv`, the host Metal against
-/// Apple's compiled kernels, and all proofs against mutants. Needs clang and
-/// LLVM; takes a few minutes. Any laid tree will do, published or not.
+/// Apple's compiled kernels, and all proofs against mutants. That is a
+/// simulation on this machine, and nothing of it runs on a GPU. Needs clang and
+/// LLVM (`overlay doctor` says what is missing), and once the macOS wheel of MLX;
+/// takes a few minutes. Any laid tree will do, published or not. Exit status 1
+/// when a proof does not hold or a mutant goes unseen.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,7 +48,11 @@ pub struct Args {
 pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     if args.kernels {
         let set = if args.full { Set::Full } else { Set::Quick };
-        return verify_kernels::run(&published::place(&args.which)?, set, ui);
+        let place = published::place(&args.which)?;
+        return verify_kernels::run(&place, set, ui).map_err(|error| match error.kind {
+            ErrorKind::Refused if !place.exists() => published::missing(&args.which, &place),
+            _ => error,
+        });
     }
     published::look(&args.which, Depth::Hash, None, ui)
 }

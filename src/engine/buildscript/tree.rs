@@ -69,14 +69,15 @@ impl LaidTree {
         let of_project = vec![pin.file.clone(), pin.folder.clone()];
 
         let place = root.join(PUBLISHED).join(pin.short());
-        let published = match Self::published(&place, Some((pin, &series)))? {
+        let lay = again("apply --force");
+        let published = match Self::published(&place, Some((pin, &series)), &lay)? {
             Published::Fresh(mut tree) => {
                 tree.watch.extend(of_project);
                 return Ok(*tree);
             }
             Published::Unfit(why) => why,
         };
-        match Self::laid(pin, &series, cache)? {
+        match Self::laid(pin, &series, cache, &again("apply"))? {
             Some(mut tree) => {
                 tree.watch = of_project;
                 Ok(tree)
@@ -102,7 +103,11 @@ impl LaidTree {
             remedies: whole_trees().into(),
         })?;
         if folder.join(STAMP).exists() {
-            return match Self::published(&folder, None)? {
+            let lay = format!(
+                "in the project that laid it: overlay apply --out '{}' --force",
+                folder.display()
+            );
+            return match Self::published(&folder, None, &lay)? {
                 Published::Fresh(tree) => Ok(*tree),
                 Published::Unfit(why) => {
                     Err(BuildError::NoTree { why, remedies: whole_trees().into() })
@@ -119,8 +124,12 @@ impl LaidTree {
     }
 
     /// The published tree at `place`, if it is whole and, where a pin and its
-    /// series are given, theirs.
-    fn published(place: &Path, wanted: Option<(&Pin, &Series)>) -> Result<Published, BuildError> {
+    /// series are given, theirs. `lay` is how it is laid again.
+    fn published(
+        place: &Path,
+        wanted: Option<(&Pin, &Series)>,
+        lay: &str,
+    ) -> Result<Published, BuildError> {
         let at = place.display();
         let survey = match survey(place, Depth::Stat) {
             Ok(survey) => survey,
@@ -148,7 +157,7 @@ impl LaidTree {
             return Err(BuildError::NoTree {
                 why: format!("`{at}` was edited by hand: {}", changes.join(", ")),
                 remedies: vec![
-                    "overlay apply --force, to lay it again".into(),
+                    format!("{lay}, to lay it again"),
                     format!("or copy it, without {STAMP}, and name the copy in {TREE_VARIABLE}"),
                 ],
             });
@@ -166,10 +175,15 @@ impl LaidTree {
 
     /// The series laid in memory on the pin's commit, where the object cache
     /// holds it.
-    fn laid(pin: &Pin, series: &Series, cache: &Cache) -> Result<Option<Self>, BuildError> {
+    fn laid(
+        pin: &Pin,
+        series: &Series,
+        cache: &Cache,
+        apply: &str,
+    ) -> Result<Option<Self>, BuildError> {
         let failed = |why: String| BuildError::NoTree {
             why,
-            remedies: vec!["overlay apply, which says hunk by hunk what does not hold".into()],
+            remedies: vec![format!("{apply}, which says hunk by hunk what does not hold")],
         };
         let store = ObjectStore::new(cache, &pin.upstream);
         let tree = store.tree(pin.commit, pin.tree).map_err(|e| failed(e.to_string()))?;

@@ -108,9 +108,7 @@ pub enum DriftError {
     Git(#[from] crate::git::GitError),
     /// The series does not hold at the pin it was made for, so that nothing
     /// can be said of another commit.
-    #[error(
-        "the series does not hold at its own pin: {what}; mend it first (`overlay apply` says more)"
-    )]
+    #[error("the series does not hold at its own pin: {what}; mend it first")]
     NotAtPin {
         /// The first item that does not.
         what: String,

@@ -291,14 +291,21 @@ fn settle(
     let malformed = |message: &str| Err(Refusal::malformed(header.begin, message, CUT));
     let Body::Text(hunks) = body else { return Ok(header.operation) };
     if hunks.is_empty() {
-        return match header.names.style {
-            HeaderStyle::Git if header.pair => malformed("a header without the hunks it announces"),
-            HeaderStyle::Git if !says_all(header) => {
-                malformed("a header without the change it announces")
+        let plain = header.names.style == HeaderStyle::Plain;
+        let whole = if plain { svn_properties_follow(lines) } else { says_all(header) };
+        if whole && (plain || !header.pair) {
+            return Ok(header.operation);
+        }
+        let (announced, wanted) = match header.pair {
+            true => ("hunks", "begins no hunk, and the header before it announces one"),
+            false => ("change", "is no line of the `diff --git` header before it"),
+        };
+        return match unknown_line(lines)? {
+            Some(line) => {
+                let message = format!("`{}` {wanted}", show(line));
+                Err(Refusal::malformed(lines.place(), message, CUT))
             }
-            HeaderStyle::Git => Ok(header.operation),
-            HeaderStyle::Plain if svn_properties_follow(lines) => Ok(header.operation),
-            HeaderStyle::Plain => malformed("a header without the hunks it announces"),
+            None => malformed(&format!("a header without the {announced} it announces")),
         };
     }
     let all = |side: fn(&Hunk) -> Range| hunks.iter().all(|h| side(h).len == 0);
@@ -325,6 +332,13 @@ fn settle(
         _ => return Ok(operation),
     };
     Err(Refusal::malformed(at, contradiction, "make the patch again with `git diff`"))
+}
+
+/// What stands directly below a header and is no line of one; nothing where the
+/// patch ends there, or a blank line or another file follows.
+fn unknown_line<'a>(lines: &Lines<'a>) -> Result<Option<&'a [u8]>, Refusal> {
+    let Some(line) = lines.peek().filter(|line| !is_blank(line)) else { return Ok(None) };
+    Ok(start_of(lines, line)?.is_none().then_some(line))
 }
 
 /// Whether a git header without a body is a whole change: a mode, a name, an

@@ -18,11 +18,12 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::lay::{link_or_copy, write_file};
-use super::lock::Lock;
+use super::lock::{Lock, require_ours};
 use super::place::{kind, must_be_folder, sync_folder};
 use super::{Event, Options, PublishError, Step};
 use crate::disk::{self, DiskTree, Stat};
@@ -34,6 +35,8 @@ pub const EDIT_FOLDER: &str = ".overlay-edit";
 
 const SCHEMA: &str = "mlx-overlay/edit-journal";
 const VERSION: u32 = 1;
+const JOURNAL: &str = "journal.json";
+const MARKS: &[&str] = &[JOURNAL];
 
 /// What an edit did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -47,6 +50,15 @@ pub struct Edited {
 /// An edit that an earlier run began, and this one finished.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mended(pub Edited);
+
+/// An edit that an earlier run began, and that is not finished.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    /// The whole edit, as whoever finishes it tells it.
+    pub mended: Mended,
+    /// What is still to be done.
+    pub edits: BTreeMap<TreePath, Option<File>>,
+}
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Journal {
@@ -80,7 +92,7 @@ pub fn edit_in_place(
     options: &Options<'_>,
 ) -> Result<Edited, PublishError> {
     let work = Work::of(tree.root());
-    let mut lock = Lock::take(&work.folder, tree.root(), options)?;
+    let mut lock = Lock::take(&work.folder, MARKS, tree.root(), options)?;
     work.mend(options)?;
     let made = work.make_ready(tree, edits, options);
     let journal = match made {
@@ -106,9 +118,13 @@ pub fn edit_in_place(
 }
 
 /// Says whether an edit of the folder at `dir` was broken off, or is going on.
-#[must_use]
-pub fn edit_is_unfinished(dir: &Path) -> bool {
-    fs::symlink_metadata(dir.join(EDIT_FOLDER).join("journal.json")).is_ok()
+///
+/// # Errors
+/// The work folder there is not the overlay's, or it cannot be looked at.
+pub fn edit_is_unfinished(dir: &Path) -> Result<bool, PublishError> {
+    let work = Work::of(dir);
+    require_ours(&work.folder, MARKS)?;
+    Ok(exists(&work.journal()))
 }
 
 /// Finishes an edit of `dir` that was broken off; nothing where none was.
@@ -121,10 +137,37 @@ pub fn mend_edit(dir: &Path, options: &Options<'_>) -> Result<Option<Mended>, Pu
         return Ok(None);
     }
     let work = Work::of(&root);
-    let mut lock = Lock::take(&work.folder, &root, options)?;
+    let mut lock = Lock::take(&work.folder, MARKS, &root, options)?;
     let mended = work.mend(options)?;
     lock.release();
     Ok(mended)
+}
+
+/// What is left of an edit of `dir` that was broken off, without finishing it:
+/// what [`mend_edit`] would say, and the files that it would still write or take
+/// away. Nothing where none was broken off. Reads only.
+///
+/// # Errors
+/// As [`mend_edit`]; [`PublishError::Locked`] where it is going on.
+pub fn pending_edit(dir: &Path) -> Result<Option<Pending>, PublishError> {
+    let root = dir.canonicalize().map_err(PublishError::io("look at", dir))?;
+    let work = Work::of(&root);
+    require_ours(&work.folder, MARKS)?;
+    let Some(journal) = work.read_journal()? else { return Ok(None) };
+    if Lock::is_held(&work.folder) {
+        let holder = crate::work_folder::holder(&work.folder);
+        return Err(PublishError::Locked { path: root, holder, waited: Duration::ZERO });
+    }
+    let open = work.open_steps(&journal)?;
+    let mut edits = BTreeMap::new();
+    for (n, change) in open {
+        let file = match change.put {
+            true => Some(work.put_file(n)?),
+            false => None,
+        };
+        edits.insert(change.path.clone(), file);
+    }
+    Ok(Some(Pending { mended: Mended(journal.edited()), edits }))
 }
 
 impl Journal {
@@ -170,7 +213,7 @@ impl Work {
     }
 
     fn journal(&self) -> PathBuf {
-        self.folder.join("journal.json")
+        self.folder.join(JOURNAL)
     }
 
     /// Writes everything but the renames. Up to the last line the edited files
@@ -296,6 +339,7 @@ impl Work {
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.kind() == io::ErrorKind::IsADirectory => Vec::new(),
             Err(e) => return Err(PublishError::io("read", &path)(e)),
         };
         let known = serde_json::from_slice(&bytes)
@@ -381,24 +425,45 @@ impl Work {
         }
     }
 
+    /// The steps that are not taken yet, with their numbers.
+    ///
+    /// # Errors
+    /// A file of one was changed since.
+    fn open_steps<'j>(
+        &self,
+        journal: &'j Journal,
+    ) -> Result<Vec<(usize, &'j Change)>, PublishError> {
+        let is_open = |(n, change): &(usize, &Change)| match change.put {
+            true => exists(&self.aside("new", *n)),
+            false => !exists(&self.aside("gone", *n)),
+        };
+        let open: Vec<_> = journal.steps.iter().enumerate().filter(is_open).collect();
+        let mut tangled = Vec::new();
+        for (_, change) in &open {
+            if stat(&self.at(&change.path))? != change.old {
+                tangled.push(change.path.clone());
+            }
+        }
+        match tangled.is_empty() {
+            true => Ok(open),
+            false => Err(PublishError::Tangled { folder: self.root.clone(), paths: tangled }),
+        }
+    }
+
+    /// The file that step `n` is to put in its place.
+    fn put_file(&self, n: usize) -> Result<File, PublishError> {
+        let path = self.aside("new", n);
+        let mode = stat(&path)?.map_or(Mode::Regular, |stat| stat.mode);
+        let bytes = disk::read(&path, mode).map_err(PublishError::io("read", &path))?;
+        Ok(File::new(mode, bytes))
+    }
+
     /// Finishes what an earlier run began. Needs the lock.
     fn mend(&self, options: &Options<'_>) -> Result<Option<Mended>, PublishError> {
         let journal = self.read_journal()?;
         if let Some(journal) = &journal {
             (options.watch)(Event::Mending);
-            let mut tangled = Vec::new();
-            for (n, change) in journal.steps.iter().enumerate() {
-                let open = match change.put {
-                    true => exists(&self.aside("new", n)),
-                    false => !exists(&self.aside("gone", n)),
-                };
-                if open && stat(&self.at(&change.path))? != change.old {
-                    tangled.push(change.path.clone());
-                }
-            }
-            if !tangled.is_empty() {
-                return Err(PublishError::Tangled { folder: self.root.clone(), paths: tangled });
-            }
+            self.open_steps(journal)?;
             self.finish(journal, options)?;
         }
         self.close(options)?;

@@ -1,12 +1,13 @@
 //! One writer a place: a locked file in the work folder.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::{Event, Options, PublishError, Wait};
+use crate::work_folder::{self, LOCK, Owner};
 
 const POLL: Duration = Duration::from_millis(20);
 
@@ -19,20 +20,25 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock in the work folder `folder` that guards `place`.
+    /// Takes the lock in the work folder `folder` that guards `place`; `marks`
+    /// are as [`work_folder::owner`] takes them.
+    ///
+    /// # Errors
+    /// The folder is somebody else's, another process holds the lock, or the
+    /// file system refuses.
     pub(super) fn take(
         folder: &Path,
+        marks: &[&str],
         place: &Path,
         options: &Options<'_>,
     ) -> Result<Self, PublishError> {
-        let path = folder.join("lock");
+        let path = folder.join(LOCK);
         let begun = Instant::now();
         let mut told = false;
         loop {
             make_folder(folder)?;
-            let opened =
-                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-            let file = match opened {
+            require_ours(folder, marks)?;
+            let file = match work_folder::open_lock(folder) {
                 Ok(file) => file,
                 // The last holder cleared the folder since it was made.
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
@@ -40,15 +46,15 @@ impl Lock {
             };
             match file.try_lock() {
                 Ok(()) if is_at(&file, &path) => {
-                    let mut lock = Self { folder: folder.into(), file: Some(file) };
-                    lock.sign();
+                    let lock = Self { folder: folder.into(), file: Some(file) };
+                    lock.sign()?;
                     return Ok(lock);
                 }
                 // The last holder removed the file between our open and lock.
                 Ok(()) => {}
                 Err(TryLockError::Error(e)) => return Err(PublishError::io("lock", &path)(e)),
                 Err(TryLockError::WouldBlock) => {
-                    let holder = fs::read_to_string(&path).ok().and_then(|t| t.trim().parse().ok());
+                    let holder = work_folder::holder(folder);
                     let waited = begun.elapsed();
                     let over = match options.wait {
                         Wait::Never => true,
@@ -70,25 +76,28 @@ impl Lock {
 
     /// Says whether somebody else holds the lock in `folder`.
     pub(super) fn is_held(folder: &Path) -> bool {
-        File::open(folder.join("lock"))
+        File::open(folder.join(LOCK))
             .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
-    /// Writes who holds it, for the message of whoever waits; that it fails is
-    /// no reason to stop.
-    fn sign(&mut self) {
-        if let Some(file) = &mut self.file {
-            let _ = file.set_len(0);
-            let _ = writeln!(file, "{}", std::process::id());
-        }
+    /// Writes whose it is: what is put into the folder from here on is known
+    /// for the overlay's by it.
+    fn sign(&self) -> Result<(), PublishError> {
+        let Some(file) = &self.file else { return Ok(()) };
+        work_folder::sign(file).map_err(PublishError::io("write", &self.folder.join(LOCK)))
     }
 
     /// Gives the lock back. Removed while it is still held, so that nobody
-    /// holds a lock on a file that is no longer there.
+    /// holds a lock on a file that is no longer there; and left there, unheld,
+    /// where something else is left too, which the next run is to know for ours.
     pub(super) fn release(&mut self) {
         if self.file.is_some() {
-            let _ = fs::remove_file(self.folder.join("lock"));
-            let _ = fs::remove_dir(&self.folder);
+            let others = fs::read_dir(&self.folder)
+                .map(|mut items| items.any(|item| item.is_ok_and(|item| item.file_name() != LOCK)));
+            if matches!(others, Ok(false)) {
+                let _ = fs::remove_file(self.folder.join(LOCK));
+                let _ = fs::remove_dir(&self.folder);
+            }
             self.file = None;
         }
     }
@@ -97,6 +106,21 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         self.release();
+    }
+}
+
+/// Fails where the work folder is somebody else's.
+///
+/// # Errors
+/// It is, or it cannot be looked at.
+pub(super) fn require_ours(folder: &Path, marks: &[&str]) -> Result<(), PublishError> {
+    match fs::symlink_metadata(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        _ => super::place::must_be_folder(folder)?,
+    }
+    match work_folder::owner(folder, marks).map_err(PublishError::io("look into", folder))? {
+        Owner::Nobody | Owner::Overlay => Ok(()),
+        Owner::Other(found) => Err(PublishError::Foreign { folder: folder.into(), found }),
     }
 }
 

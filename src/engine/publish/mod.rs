@@ -15,6 +15,9 @@
 //!     old/                  the last one, where no exchange is to be had
 //! ```
 //!
+//! A folder of that name that nobody of ours made is left alone, and nothing is
+//! published beside it: see [`work_folder`](crate::work_folder).
+//!
 //! Whoever is killed leaves the old tree or the new one at `DEST`. Where the
 //! file system cannot exchange, `DEST` may be missing for as long as two
 //! renames take, never half there; the next run puts a tree back.
@@ -40,13 +43,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use edit::{EDIT_FOLDER, Edited, Mended, edit_in_place, edit_is_unfinished, mend_edit};
+pub use edit::{
+    EDIT_FOLDER, Edited, Mended, Pending, edit_in_place, edit_is_unfinished, mend_edit,
+    pending_edit,
+};
 pub use stamp::{ENGINE, Identity, Partial, Recorded, STAMP, Source, Stamp, StampError};
 pub use survey::{Depth, Finding, Survey, survey};
 
 use crate::snapshot::{ReadError, Tree, TreePath};
 use lay::{Job, lay};
-use lock::Lock;
+use lock::{Lock, require_ours};
 use place::Place;
 
 /// What becomes of hand edits that are in the way.
@@ -186,8 +192,17 @@ pub enum PublishError {
         /// How long it was waited for.
         waited: Duration,
     },
+    /// A folder of the name that the overlay works under is somebody else's.
+    #[error("`{}` is where the overlay works, and what it holds (`{found}`) is not the overlay's",
+            folder.display())]
+    Foreign {
+        /// The work folder.
+        folder: PathBuf,
+        /// Something that it holds.
+        found: String,
+    },
     /// Files were edited by hand.
-    #[error("`{}` was edited by hand: {}; use --force to overwrite", path.display(), few(findings))]
+    #[error("`{}` was edited by hand: {}", path.display(), few(findings))]
     HandEdited {
         /// The place.
         path: PathBuf,
@@ -344,6 +359,7 @@ pub fn plan(
     force: Force,
 ) -> Result<Plan, PublishError> {
     let place = Place::of(dest)?;
+    require_ours(&place.work, &[])?;
     Ok(place::prepare(&place, tree, identity, force)?.plan)
 }
 
@@ -358,7 +374,7 @@ pub fn publish(
     options: &Options<'_>,
 ) -> Result<Published, PublishError> {
     let place = Place::of(dest)?;
-    let mut lock = Lock::take(&place.work, &place.dest, options)?;
+    let mut lock = Lock::take(&place.work, &[], &place.dest, options)?;
     place.mend(options)?;
     let prepared = place::prepare(&place, tree, identity, options.force)?;
     let plan = prepared.plan;
@@ -386,6 +402,19 @@ pub fn publish(
     Ok(Published { place: place.dest, plan, remains })
 }
 
+/// Says whether [`write_new`] would find the place free. Reads only.
+///
+/// # Errors
+/// As [`write_new`].
+pub fn require_free(dest: &Path) -> Result<(), PublishError> {
+    let place = Place::of(dest)?;
+    require_ours(&place.work, &[])?;
+    match place.is_free()? {
+        true => Ok(()),
+        false => Err(PublishError::NotFree { path: place.dest }),
+    }
+}
+
 /// Writes `tree` to `dest`, a place where nothing is yet or an empty folder,
 /// whole or not at all and without a stamp: the tree is the user's.
 ///
@@ -397,7 +426,7 @@ pub fn write_new(
     options: &Options<'_>,
 ) -> Result<Published, PublishError> {
     let place = Place::of(dest)?;
-    let mut lock = Lock::take(&place.work, &place.dest, options)?;
+    let mut lock = Lock::take(&place.work, &[], &place.dest, options)?;
     place.mend(options)?;
     if !place.is_free()? {
         return Err(PublishError::NotFree { path: place.dest });

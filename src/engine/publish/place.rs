@@ -11,10 +11,11 @@ use walkdir::WalkDir;
 
 use super::lay::{self, Job};
 use super::{
-    Action, Depth, EDIT_FOLDER, Event, Finding, Force, Identity, Options, Plan, PublishError,
-    Recorded, STAMP, Stamp, StampError, Step, Survey, survey,
+    Action, Depth, Event, Finding, Force, Identity, Options, Plan, PublishError, Recorded, STAMP,
+    Stamp, StampError, Step, Survey, survey,
 };
 use crate::snapshot::{Entry, Mode, ObjectId, Tree, TreePath};
+use crate::work_folder::{self, Owner};
 
 /// Where a tree is published, and the work folder beside it.
 #[derive(Debug)]
@@ -92,6 +93,7 @@ impl Place {
     /// An earlier run was broken off, or one is at it.
     pub(super) fn is_unfinished(&self) -> bool {
         [self.new_tree(), self.old_tree()].iter().any(|p| fs::symlink_metadata(p).is_ok())
+            && matches!(work_folder::owner(&self.work, &[]), Ok(Owner::Overlay))
     }
 
     /// Clears what an earlier run left, whoever was killed where. Needs the
@@ -167,8 +169,7 @@ impl Place {
             then.files.iter().flat_map(|r| r.path.parents()).map(|p| p.as_str().into()).collect();
         let walk = WalkDir::new(&self.dest).min_depth(1).sort_by_file_name().into_iter();
         // A folder that cannot be read has been named by the survey.
-        walk.filter_entry(|e| e.depth() != 1 || e.file_name() != EDIT_FOLDER)
-            .filter_map(Result::ok)
+        walk.filter_map(Result::ok)
             .filter(|entry| entry.file_type().is_dir())
             .filter_map(|entry| entry.path().strip_prefix(&self.dest).ok().map(Path::to_path_buf))
             .filter(|path| !ours.contains(path) && !now.meets(path))
@@ -359,7 +360,7 @@ pub(super) fn blob_id(entry: &Entry, tree: &dyn Tree) -> Result<ObjectId, Publis
     }
 }
 
-/// The names that a tree takes for itself.
+/// The names that a tree takes for itself, its stamp's included.
 struct Footprint {
     files: BTreeSet<PathBuf>,
     folders: BTreeSet<PathBuf>,
@@ -367,7 +368,8 @@ struct Footprint {
 
 impl Footprint {
     fn of(entries: &[Entry]) -> Self {
-        let files = entries.iter().map(|e| e.path.as_str().into()).collect();
+        let files = entries.iter().map(|e| e.path.as_str().into());
+        let files = files.chain([STAMP.into()]).collect();
         let folders = entries.iter().flat_map(|e| e.path.parents());
         Self { files, folders: folders.map(|p| p.as_str().into()).collect() }
     }
@@ -415,6 +417,7 @@ mod tests {
         publish(&place.dest, &tree("old"), &identity("old"), &options).unwrap();
         publish(&other.dest, &tree("new"), &identity("new"), &options).unwrap();
         fs::create_dir(&place.work).unwrap();
+        work_folder::sign(&work_folder::open_lock(&place.work).unwrap()).unwrap();
         fs::rename(&other.dest, place.new_tree()).unwrap();
         place
     }

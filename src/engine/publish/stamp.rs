@@ -37,7 +37,7 @@ pub struct Identity {
     /// A digest of the contracts that were found to hold.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub contracts: String,
-    /// The groups laid, in the order asked for; empty means all.
+    /// The groups laid, sorted; empty means all.
     pub groups: Vec<String>,
     /// Set where not every file of the pin is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,8 +154,7 @@ pub enum StampError {
     },
     /// It was written in a form that this engine does not know.
     #[error("`{}` is of version {version}; this engine ({ENGINE}) reads version {VERSION}, so that \
-             hand edits in the tree cannot be told: use the newer overlay; or look through the \
-             tree, then `overlay apply --force`", path.display())]
+             hand edits in the tree cannot be told; the newer overlay tells them", path.display())]
     Version {
         /// The stamp.
         path: PathBuf,
@@ -163,9 +162,8 @@ pub enum StampError {
         version: u32,
     },
     /// It is no stamp, or a damaged one.
-    #[error("`{}` is damaged ({why}), so that hand edits in the tree cannot be told: look through \
-             it, then `overlay apply --force`, which writes anew what is not as it is to be and \
-             keeps files that are not of the tree", path.display())]
+    #[error("`{}` is damaged ({why}), so that hand edits in the tree cannot be told",
+            path.display())]
     Damaged {
         /// The stamp.
         path: PathBuf,
@@ -202,9 +200,10 @@ impl Stamp {
             Err(e) => return Err(lost(e)),
         };
         let damaged = |why: String| StampError::Damaged { path: path.clone(), why };
+        let kind = super::place::kind(&meta).unwrap_or("a folder");
         let stat = crate::disk::Stat::of(&meta)
             .filter(|s| s.mode != Mode::Symlink)
-            .ok_or_else(|| damaged("it is no file".into()))?;
+            .ok_or_else(|| damaged(format!("it is {kind}")))?;
         let bytes = crate::disk::read(&path, stat.mode).map_err(lost)?;
         let stored = serde_json::from_slice::<Stored<Identity, Vec<Recorded>>>(&bytes);
         let stored = match stored {

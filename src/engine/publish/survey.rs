@@ -227,7 +227,7 @@ impl Survey {
         let mut unreadable = Vec::new();
         let root = self.place.clone();
         let walked: Result<(), std::convert::Infallible> =
-            disk::walk(&root, disk::Skip::Ours, |found| {
+            disk::walk(&root, disk::Skip::Stamp, |found| {
                 match found {
                     Ok((path, meta)) => there.push((path.into(), Stat::of(meta))),
                     Err(error) => {
@@ -266,6 +266,9 @@ impl Survey {
     /// A finding for each foreign file, and one alone for a foreign folder: a
     /// build's outputs are many.
     fn extra(&self) -> Vec<Finding> {
+        if self.foreign.is_empty() {
+            return Vec::new();
+        }
         let folders: BTreeSet<_> = self.stamp.files.iter().flat_map(|r| r.path.parents()).collect();
         let is_ours = |p: &Path| {
             p.to_str().and_then(|p| TreePath::new(p).ok()).is_some_and(|p| folders.contains(&p))

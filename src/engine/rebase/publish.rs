@@ -68,12 +68,15 @@ pub fn publish(
 /// # Errors
 /// It is.
 pub(super) fn require_free(root: &Path, to: ObjectId) -> Result<(), RebaseError> {
-    let path = folder(root, to);
-    if !path.exists() {
-        return Ok(());
+    let place = folder(root, to);
+    let ways = [
+        (aside(&place), "it is in the way of the new folder, which is written there; move it away"),
+        (place, "it is there already; move it away, or name it in mlx-pin.toml"),
+    ];
+    match ways.into_iter().find(|(path, _)| fs::symlink_metadata(path).is_ok()) {
+        Some((path, what)) => Err(RebaseError::State { path, what: what.into() }),
+        None => Ok(()),
     }
-    let what = "it is there already; move it away, or name it in mlx-pin.toml".into();
-    Err(RebaseError::State { path, what })
 }
 
 /// Puts the old pin's facts back in place, as they were kept.

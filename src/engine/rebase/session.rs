@@ -19,6 +19,7 @@ use crate::derive::Rule;
 use crate::pin::Project;
 use crate::series::{Change, SERIES_FILE, Series};
 use crate::snapshot::{File, Mode, ObjectId, TreePath};
+use crate::work_folder::{self, LOCK, Owner};
 
 use super::publish::{clear, io, remove, require_free, restore, write};
 use super::{Decision, Decisions, RebaseError, Unfinished, markers, plan, remake};
@@ -132,11 +133,19 @@ pub fn standing(root: &Path) -> Result<Option<State>, RebaseError> {
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == std::io::ErrorKind::IsADirectory => {
+            let what = "it is a folder, and no state of a rebase; move it away".into();
+            return Err(RebaseError::State { path, what });
+        }
         Err(e) => return Err(io(&path, "cannot be read")(e)),
     };
     let wrong = |what: String| RebaseError::State { path: path.clone(), what };
-    let state: State = serde_json::from_slice(&bytes)
-        .map_err(|e| wrong(format!("{e}; `overlay rebase --abort` starts over")))?;
+    let state: State = serde_json::from_slice(&bytes).map_err(|e| {
+        wrong(format!(
+            "{e}; what was decided is lost: remove the folder {FOLDER} and begin again \
+                 (`overlay pin` names what it may have left)"
+        ))
+    })?;
     if state.schema != SCHEMA {
         return Err(wrong(format!("schema {} is of another version of overlay", state.schema)));
     }
@@ -378,10 +387,21 @@ fn finished(work: &Path, file: &Unfinished) -> Result<(PathBuf, Option<File>), R
 fn lock(root: &Path) -> Result<fs::File, RebaseError> {
     let folder = root.join(FOLDER);
     fs::create_dir_all(&folder).map_err(io(&folder, "cannot be made"))?;
-    let path = folder.join("lock");
-    let file = fs::File::create(&path).map_err(io(&path, "cannot be made"))?;
+    if let Owner::Other(found) =
+        work_folder::owner(&folder, &[STATE]).map_err(io(&folder, "cannot be looked into"))?
+    {
+        let what = format!(
+            "a rebase works there, and what it holds (`{found}`) is not the overlay's; move it away"
+        );
+        return Err(RebaseError::State { path: folder, what });
+    }
+    let path = folder.join(LOCK);
+    let file = work_folder::open_lock(&folder).map_err(io(&path, "cannot be made"))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => {
+            work_folder::sign(&file).map_err(io(&path, "cannot be written"))?;
+            Ok(file)
+        }
         Err(fs::TryLockError::WouldBlock) => {
             Err(RebaseError::State { path, what: "another process works on this rebase".into() })
         }

@@ -424,6 +424,25 @@ fn rebase_taken_folder() {
     run.assert_status(3);
     assert!(run.stderr().contains("it is there already"), "{}", run.shown());
     assert_eq!(bump.files(), before);
+    // Folders of the names that a rebase works under.
+    for mine in
+        ["patches/.NEW.overlay/mine.txt", ".overlay-rebase/mine.txt", ".overlay-rebase/lock"]
+    {
+        let bump = Bump::new();
+        bump.write(&mine.replace("NEW", &bump.commits[1][..8]), "mine");
+        let before = bump.files();
+        let run = bump.run(&["rebase", "--to", &bump.commits[1]]);
+        run.assert_status(3);
+        assert!(run.stderr().contains("move it away"), "{}", run.shown());
+        assert_eq!(bump.files(), before);
+    }
+    let bump = Bump::new();
+    bump.write(".overlay-rebase/state.json/mine.txt", "mine");
+    for args in [&["rebase"][..], &["rebase", "--abort"], &["status"]] {
+        let run = bump.run(args);
+        run.assert_status(3);
+        assert!(run.stderr().contains("state.json: it is a folder"), "{}", run.shown());
+    }
     // Put there while the rebase was under way.
     let bump = stopped();
     let mine = format!("{}/mine.txt", bump.folder(4));

@@ -192,6 +192,8 @@ fn published() {
     fs::write(place.join("mlx/own.h"), "#pragma once\ninline int own() { return 7; }\n").unwrap();
     let error = build().unwrap_err();
     assert!(error.to_string().contains("edited by hand: `mlx/own.h` modified"), "{error}");
+    let named = format!("overlay apply --out '{}' --force", place.display());
+    assert!(format!("{error:?}").contains(&named), "{error:?}");
     lay(&identity(2, Some(Partial { have: 7, of: 9 })));
     let error = build().unwrap_err();
     assert!(error.to_string().contains("holds 7 of MLX's 9 files"), "{error}");
