@@ -13,6 +13,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("verify-kernels/names-the-package-of-a-missing-clang", missing_clang);
     suite.test("verify-kernels/names-the-package-of-a-missing-llvm-first", missing_llvm);
     suite.test("verify-kernels/names-the-package-of-missing-sanitizers-first", no_sanitizers);
+    suite.test("verify-kernels/names-the-mutants-that-do-not-fit-first", misfits);
     suite.test("verify-kernels/full-is-of-kernels-only", full_alone);
 }
 
@@ -33,18 +34,26 @@ echo "error: cannot find libclang_rt.asan.a" >&2
 exit 1
 "#;
 
+/// One that links nothing, and says that it did; compiling, it fails.
+const LINKING_CLANG: &str = r#"#!/bin/sh
+[ "$1" = --version ] && echo "clang version 16.0.6" && exit 0
+case "$*" in -fsanitize*) exit 0;; esac
+echo "error: compiled something" >&2
+exit 1
+"#;
+
 /// A folder to be the path, with such a clang in it.
-fn path_with_clang(tool: &Tool) -> (String, String) {
+fn path_with_clang(tool: &Tool, script: &str) -> (String, String) {
     let (folder, clang) = (tool.path("path"), tool.path("path/clang++-16"));
     fs::create_dir(&folder).unwrap();
-    fs::write(&clang, CLANG).unwrap();
+    fs::write(&clang, script).unwrap();
     fs::set_permissions(&clang, fs::Permissions::from_mode(0o755)).unwrap();
     (folder.display().to_string(), clang.display().to_string())
 }
 
 fn missing_llvm() {
     let tool = Tool::new();
-    let (path, clang) = path_with_clang(&tool);
+    let (path, clang) = path_with_clang(&tool, CLANG);
     let run = tool.run_with(
         &[("PATH", path.as_str()), ("MLX_OVERLAY_CLANG", clang.as_str())],
         ["verify", "--kernels", "tree"],
@@ -58,7 +67,7 @@ fn missing_llvm() {
 /// Offline and without the wheel no LLVM is asked for.
 fn no_sanitizers() {
     let tool = Tool::new();
-    let (path, clang) = path_with_clang(&tool);
+    let (path, clang) = path_with_clang(&tool, CLANG);
     let kernels = tool.path("tree/mlx/backend/metal/kernels");
     fs::create_dir_all(&kernels).unwrap();
     fs::write(kernels.join("quantized.metal"), "").unwrap();
@@ -70,6 +79,31 @@ fn no_sanitizers() {
     for wanted in ["cannot find libclang_rt", "apt-get install -y libclang-rt-16-dev"] {
         assert!(run.stderr().contains(wanted), "{wanted}: {}", run.shown());
     }
+}
+
+/// Each with the text it looks for, and nothing is compiled.
+fn misfits() {
+    let tool = Tool::new();
+    let (path, clang) = path_with_clang(&tool, LINKING_CLANG);
+    let kernels = tool.path("tree/mlx/backend/metal/kernels");
+    fs::create_dir_all(&kernels).unwrap();
+    fs::write(kernels.join("quantized.metal"), "").unwrap();
+    let text = "METAL_FUNC void qmv_fast_streamed_impl() {\n  simd_sum(result[v][row]);\n}\n";
+    fs::write(kernels.join("quantized.h"), text).unwrap();
+    let run = tool.run_with(
+        &[("PATH", path.as_str()), ("MLX_OVERLAY_CLANG", clang.as_str())],
+        ["verify", "--kernels", "--offline", "tree"],
+    );
+    run.assert_status(1);
+    for wanted in [
+        "do not fit mlx/backend/metal/kernels/quantized.h",
+        "mutant final-tree: in qmv_fast_streamed_impl its text stands 0 times and must stand once: \
+         `result[v][row] = simd_sum(result[v][row]);`",
+        "mutant sum-rebuilt: there is not one function load_vector_reg, with `return sum;`",
+    ] {
+        assert!(run.stderr().contains(wanted), "{wanted}: {}", run.shown());
+    }
+    assert!(!run.shown().contains("compiled something"), "{}", run.shown());
 }
 
 fn full_alone() {

@@ -13,10 +13,8 @@ use mlx_overlay_harness::kernels::{Family, Number, tile_for};
 use mlx_overlay_harness::parity::{Multiply, Outcome, parity};
 use mlx_overlay_harness::sets::{Set, parity_cells};
 
-pub const ALL: &[(&str, fn())] = &[
-    ("parity: a block is its vectors one by one, every cell that MLX has", parity_set),
-    ("parity: a block that is not its vectors is found", a_wrong_block_is_found),
-];
+pub const SET: &str = "parity: a block is its vectors one by one, every cell that MLX has";
+pub const WRONG: &str = "parity: a block that is not its vectors is found";
 
 /// MLX on a stream. On a GPU the stream's policy is `streamed`, and a product
 /// that another kernel served is a fault.
@@ -190,13 +188,13 @@ fn left_out(cell: &cells::Cell, architecture: &str) -> Option<&'static str> {
     beyond.then_some("as many vectors as this device multiplies as a matrix")
 }
 
-fn parity_set() {
+pub fn set(set: Set) {
     let mut mlx = Mlx::new();
     let info = info().unwrap();
     let mut seen = HashSet::new();
     let mut not_run: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut equal, mut values, mut faults) = (0, 0, Vec::new());
-    for cell in parity_cells(Set::Quick) {
+    for cell in parity_cells(set) {
         // MLX takes its own tile for M.
         let cell = cells::Cell { vectors: tile_for(cell.m), ..cell };
         let why = match left_out(&cell, &info.architecture) {
@@ -216,7 +214,7 @@ fn parity_set() {
         }
     }
     let device = if mlx.stream.device() == Device::Gpu { "GPU" } else { "CPU backend" };
-    println!("parity set on MLX's {device}, {}:", info.device);
+    println!("{set:?} parity set on MLX's {device}, {}:", info.device);
     println!("  {equal} of {} cells equal, {values} values compared", seen.len());
     not_run.iter().for_each(|(why, count)| println!("  not run: {count} cells: {why}"));
     if info.metal {
@@ -230,7 +228,7 @@ fn parity_set() {
     assert!(seen.len() > 200 && values > 0, "{} cells are not the set", seen.len());
 }
 
-fn a_wrong_block_is_found() {
+pub fn a_wrong_block_is_found() {
     let mut mlx = Mlx { spoil: 1, ..Mlx::new() };
     let cell = parity_cells(Set::Quick).into_iter().find(|c| c.number == Number::Float).unwrap();
     let cell = cells::Cell { vectors: tile_for(cell.m), ..cell };

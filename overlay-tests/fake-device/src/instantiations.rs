@@ -72,7 +72,8 @@ pub fn compile(
              {instantiations}"
         );
         let flags = vec!["-ferror-limit=3", "-Wno-pragma-once-outside-header"];
-        shop.check(&Unit { content: Content::Kernels, text, flags, mode: Mode::Apple })?;
+        let (name, content) = (header.to_string(), Content::Kernels);
+        shop.check(&Unit { name, content, text, flags, mode: Mode::Apple })?;
     }
     Ok(compiled)
 }

@@ -22,10 +22,15 @@ std::unordered_map<std::string, Call>& kernels() {
   return map;
 }
 
-// Apple's compiler flushes denormal floats in these kernels; so does this.
+// Apple's compiler flushes denormal floats in these kernels; so does this,
+// unless it is compiled for the mode that keeps them. Halves keep theirs: no
+// processor here flushes them in its conversions.
 class FlushDenormals {
  public:
-#if defined(__SSE__)
+#if defined(OVERLAY_KEEP_DENORMALS)
+  FlushDenormals() {}
+  ~FlushDenormals() {}
+#elif defined(__SSE__)
   FlushDenormals() : before_(_mm_getcsr()) {
     _mm_setcsr(before_ | 0x8040); // flush to zero, denormals are zero
   }

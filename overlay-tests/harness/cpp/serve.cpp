@@ -6,6 +6,8 @@
 // Response: u32 0 and the outputs' contents in their order, or
 //           u32 1, u32 bytes, the reason.
 //
+// The one argument is the CPU time a dispatch may take, in seconds.
+//
 // Each buffer is a heap block of exactly its size: with AddressSanitizer a read
 // or a write past it ends the program. A write to an input is found here.
 
@@ -15,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "deadline.h"
 #include "kernel_run.h"
 
 namespace {
@@ -43,7 +46,7 @@ void write_word(uint32_t word) {
   std::fwrite(&word, 4, 1, stdout);
 }
 
-void serve(uint32_t name_bytes) {
+void serve(uint32_t name_bytes, const char* seconds) {
   std::string name(name_bytes, ' ');
   read_all(name.data(), name_bytes);
   uint32_t grid[3], group[3];
@@ -64,7 +67,9 @@ void serve(uint32_t name_bytes) {
     pointers[buffer.index] = buffer.contents;
   }
 
+  overlay::allow(seconds);
   const char* run = overlay_kernel_run(name.c_str(), grid, group, pointers, 31);
+  overlay::allow("0");
   std::string why = run ? run : "";
   for (const Buffer& buffer : buffers) {
     if (!buffer.is_output &&
@@ -93,9 +98,10 @@ void serve(uint32_t name_bytes) {
 
 } // namespace
 
-int main() {
+int main(int count, char** arguments) {
+  const char* seconds = count > 1 ? arguments[1] : "0";
   uint32_t name_bytes;
   while (std::fread(&name_bytes, 4, 1, stdin) == 1) {
-    serve(name_bytes);
+    serve(name_bytes, seconds);
   }
 }

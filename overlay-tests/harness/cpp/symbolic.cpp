@@ -3,7 +3,8 @@
 // A line of standard input, by words: kind (half or single), weights a group,
 // bits, M, N, K, the tiled kernel and its grid (3), the narrow kernel and its
 // grid at M = 1 (3). A line of standard output for each, in JSON: outputs,
-// equal ones, the first difference, and what each kernel read.
+// equal ones, the first difference, and what each kernel read. The one argument
+// is the CPU time a cell may take, in seconds.
 
 #include "symbolic.h"
 
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "deadline.h"
 #include "kernel_run.h"
 
 namespace overlay::symbolic {
@@ -371,7 +373,7 @@ void count_load(const void* address, size_t bytes) {
 
 } // namespace overlay::symbolic
 
-int main() {
+int main(int count, char** arguments) {
   using namespace overlay::symbolic;
   std::string line;
   while (std::getline(std::cin, line)) {
@@ -390,6 +392,7 @@ int main() {
       return 2;
     }
     cell.kind = kind == "half" ? Kind::half : Kind::single;
+    overlay::allow(count > 1 ? arguments[1] : "0");
     judge(cell);
   }
 }

@@ -2,7 +2,8 @@
 //!
 //! llvm-dis reads a kernel's bitcode; its text loses what names the GPU (the
 //! triple, the data layout, the address spaces) and llc lowers the rest. No
-//! instruction is touched: each `llvm.fmuladd` becomes one FMA.
+//! instruction is touched: each `llvm.fmuladd` becomes one FMA. Whether denormal
+//! floats are flushed is no instruction: the module's compile options say it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,40 +11,53 @@ use std::process::Command;
 
 use crate::HarnessError;
 use crate::metallib;
+use crate::parallel::in_parallel;
 use crate::toolchain::{LlvmTools, run_tool};
 use crate::workshop::{Content, Mode, Unit, Workshop, digest};
 
-/// Lowers kernels of the released wheel by host name, and gives the objects of
-/// a program or a library that has them.
+/// Apple's kernels, lowered.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// The objects of a program or a library that has them.
+    pub objects: Vec<PathBuf>,
+    /// The mode for the runtime beside them, as Apple's compiler names it in
+    /// every kernel: whether denormals are flushed is not ours to say.
+    pub mode: Mode,
+}
+
+/// Lowers kernels of the released wheel by host name.
 ///
 /// # Errors
-/// The wheel cannot be had, lacks a kernel, or a tool fails.
-pub fn objects(shop: &Workshop, host_names: &[String]) -> Result<Vec<PathBuf>, HarnessError> {
+/// The wheel cannot be had, lacks a kernel, or a tool fails; kernels that were
+/// compiled with fast math, or not all in one mode.
+pub fn lowered(shop: &Workshop, host_names: &[String]) -> Result<Lowered, HarnessError> {
     let tools = LlvmTools::find()?;
     let bitcodes = bitcodes(shop, host_names)?;
     let items: Vec<(&String, &PathBuf)> = host_names.iter().zip(&bitcodes).collect();
-    let lowered =
-        crate::workshop::in_parallel(&items, |(name, bitcode)| lower(shop, &tools, name, bitcode))?;
+    let kernels = in_parallel(&items, |(name, bitcode)| lower(shop, &tools, name, bitcode))?;
     let mut text = "#include \"oracle.h\"\n".to_string();
-    for (name, (_, buffers)) in host_names.iter().zip(&lowered) {
-        text.push_str(&format!("OVERLAY_AIR_KERNEL({name}, {buffers})\n"));
+    let mode = kernels.first().map_or(Mode::Apple, |(_, facts)| facts.mode);
+    for (name, (_, facts)) in host_names.iter().zip(&kernels) {
+        if facts.mode != mode {
+            return Err(bad(name, "it treats denormals unlike the other kernels"));
+        }
+        text.push_str(&format!("OVERLAY_AIR_KERNEL({name}, {})\n", facts.buffers));
     }
-    let mut objects: Vec<PathBuf> = lowered.into_iter().map(|(object, _)| object).collect();
+    let mut objects: Vec<PathBuf> = kernels.into_iter().map(|(object, _)| object).collect();
     for text in [text, "#include \"oracle.cpp\"\n".to_string()] {
-        objects.push(shop.compile(&Unit {
-            content: Content::Support,
-            text,
-            flags: Vec::new(),
-            mode: Mode::Apple,
-        })?);
+        let (name, content, flags) = ("Apple's kernels".into(), Content::Support, Vec::new());
+        objects.push(shop.compile(&Unit { name, content, text, flags, mode: Mode::Apple })?);
     }
-    Ok(objects)
+    Ok(Lowered { objects, mode })
 }
 
-/// Files with the kernels' bitcode; the wheel is opened only for those that
-/// are not kept yet.
-fn bitcodes(shop: &Workshop, host_names: &[String]) -> Result<Vec<PathBuf>, HarnessError> {
-    let folder = shop.store().join("air");
+/// Files with the kernels' bitcode, kept by the wheel they are of; the wheel is
+/// opened only for those that are not there yet.
+///
+/// # Errors
+/// The wheel cannot be had, or lacks a kernel.
+pub fn bitcodes(shop: &Workshop, host_names: &[String]) -> Result<Vec<PathBuf>, HarnessError> {
+    let folder = shop.store().join("air").join(metallib::SHA256);
     fs::create_dir_all(&folder).map_err(HarnessError::io(&folder))?;
     let files: Vec<PathBuf> = host_names.iter().map(|n| folder.join(format!("{n}.bc"))).collect();
     if files.iter().all(|file| file.is_file()) {
@@ -52,11 +66,7 @@ fn bitcodes(shop: &Workshop, host_names: &[String]) -> Result<Vec<PathBuf>, Harn
     let library = metallib::metallib(&metallib::wheel(shop.store())?)?;
     let functions = metallib::functions(&library)?;
     for (name, file) in host_names.iter().zip(&files) {
-        let bitcode = functions.get(name).ok_or_else(|| HarnessError::Metallib {
-            what: "the function list".into(),
-            at: 0,
-            why: format!("it has no kernel {name}"),
-        })?;
+        let bitcode = functions.get(name).ok_or_else(|| bad(name, "the library has none"))?;
         let aside =
             tempfile::NamedTempFile::new_in(shop.scratch()).map_err(HarnessError::io(file))?;
         fs::write(aside.path(), bitcode).map_err(HarnessError::io(file))?;
@@ -65,26 +75,52 @@ fn bitcodes(shop: &Workshop, host_names: &[String]) -> Result<Vec<PathBuf>, Harn
     Ok(files)
 }
 
-/// One kernel's object and how many buffers it takes.
+/// What must be known of a kernel beside its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Facts {
+    /// Buffers it takes.
+    buffers: usize,
+    /// The mode its compile options name.
+    mode: Mode,
+}
+
+impl Facts {
+    fn of(text: &str, name: &str) -> Result<Self, HarnessError> {
+        Ok(Self { buffers: buffers(text, name)?, mode: mode(text, name)? })
+    }
+
+    /// As it is kept beside the object.
+    fn stored(self) -> String {
+        format!("{} {:?}", self.buffers, self.mode)
+    }
+
+    fn read(stored: &str) -> Option<Self> {
+        let (buffers, mode) = stored.split_once(' ')?;
+        let modes = [Mode::Apple, Mode::KeepDenormals];
+        let mode = modes.into_iter().find(|known| format!("{known:?}") == mode)?;
+        Some(Self { buffers: buffers.parse().ok()?, mode })
+    }
+}
+
+/// One kernel's object, and what its text says of it.
 fn lower(
     shop: &Workshop,
     tools: &LlvmTools,
     name: &str,
     bitcode: &PathBuf,
-) -> Result<(PathBuf, usize), HarnessError> {
+) -> Result<(PathBuf, Facts), HarnessError> {
     let bytes = fs::read(bitcode).map_err(HarnessError::io(bitcode))?;
     let key = digest(&[name, &tools.version, &crate::workshop::hex(&bytes)]);
     let object = shop.store().join("obj").join(format!("air-{key}.o"));
-    let count = shop.store().join("obj").join(format!("air-{key}.buffers"));
-    if let (true, Ok(buffers)) = (object.is_file(), fs::read_to_string(&count))
-        && let Ok(buffers) = buffers.parse()
-    {
-        return Ok((object, buffers));
+    let beside = shop.store().join("obj").join(format!("air-{key}.facts"));
+    let stored = fs::read_to_string(&beside).ok().and_then(|stored| Facts::read(&stored));
+    if let (true, Some(facts)) = (object.is_file(), stored) {
+        return Ok((object, facts));
     }
     let mut dis = Command::new(&tools.dis);
     let said = run_tool(dis.arg(bitcode).args(["-o", "-"]), "reading Apple's bitcode")?;
     let text = String::from_utf8_lossy(&said.stdout);
-    let buffers = buffers(&text, name)?;
+    let facts = Facts::of(&text, name)?;
     let folder = tempfile::tempdir_in(shop.scratch()).map_err(HarnessError::io(shop.scratch()))?;
     let (assembly, built) = (folder.path().join("k.ll"), folder.path().join("k.o"));
     fs::write(&assembly, for_this_machine(&text)).map_err(HarnessError::io(&assembly))?;
@@ -95,9 +131,9 @@ fn lower(
     }
     llc.arg(&assembly).arg("-o").arg(&built);
     run_tool(&mut llc, "lowering Apple's kernel")?;
-    fs::write(&count, buffers.to_string()).map_err(HarnessError::io(&count))?;
+    fs::write(&beside, facts.stored()).map_err(HarnessError::io(&beside))?;
     fs::rename(&built, &object).map_err(HarnessError::io(&object))?;
-    Ok((object, buffers))
+    Ok((object, facts))
 }
 
 /// The text without what names the GPU. llc takes its own machine's triple.
@@ -120,14 +156,29 @@ fn for_this_machine(text: &str) -> String {
     result
 }
 
+/// The mode that a kernel's compile options name: `air.compile.…`, strings of
+/// the module's metadata.
+fn mode(text: &str, name: &str) -> Result<Mode, HarnessError> {
+    let has = |option: &str| text.contains(&format!("!\"air.compile.{option}\""));
+    // Fast math would let the back end reorder what the text orders.
+    if has("fast_math_enable") || !has("fast_math_disable") {
+        return Err(bad(name, "its compile options do not say fast_math_disable"));
+    }
+    match (has("denorms_disable"), has("denorms_enable")) {
+        (true, false) => Ok(Mode::Apple),
+        (false, true) => Ok(Mode::KeepDenormals),
+        _ => Err(bad(name, "its compile options say nothing clear of denormals")),
+    }
+}
+
+fn bad(kernel: &str, why: &str) -> HarnessError {
+    HarnessError::Metallib { what: format!("kernel {kernel}"), at: 0, why: why.to_string() }
+}
+
 /// Counts a kernel's buffers and checks that what follows them is the position
 /// the harness passes.
 fn buffers(text: &str, name: &str) -> Result<usize, HarnessError> {
-    let bad = |why: &str| HarnessError::Metallib {
-        what: format!("kernel {name}"),
-        at: 0,
-        why: why.to_string(),
-    };
+    let bad = |why: &str| bad(name, why);
     let define = text
         .lines()
         .find(|line| line.starts_with("define") && line.contains(&format!("@{name}(")))
@@ -167,5 +218,34 @@ mod tests {
         assert_eq!(buffers(TEXT, "k").unwrap(), 2);
         assert!(buffers(&TEXT.replace("<3 x i32>", "i32"), "k").is_err());
         assert!(buffers(TEXT, "other").is_err());
+    }
+    fn options(options: &[&str]) -> String {
+        let text = |option| format!("!1 = !{{!\"air.compile.{option}\"}}\n");
+        options.iter().map(text).collect()
+    }
+
+    #[test]
+    fn the_mode_is_what_the_compile_options_name() {
+        let of = |names: &[&str]| mode(&options(names), "k").ok();
+        assert_eq!(of(&["denorms_disable", "fast_math_disable"]), Some(Mode::Apple));
+        assert_eq!(of(&["denorms_enable", "fast_math_disable"]), Some(Mode::KeepDenormals));
+        for unclear in [
+            &["fast_math_disable"][..],
+            &["denorms_disable"],
+            &["denorms_disable", "fast_math_enable"],
+            &["denorms_disable", "denorms_enable", "fast_math_disable"],
+        ] {
+            assert_eq!(of(unclear), None, "{unclear:?}");
+        }
+    }
+
+    #[test]
+    fn facts_are_read_as_they_are_stored() {
+        for mode in [Mode::Apple, Mode::KeepDenormals] {
+            let facts = Facts { buffers: 15, mode };
+            assert_eq!(Facts::read(&facts.stored()), Some(facts));
+        }
+        assert_eq!(Facts::read("15"), None);
+        assert_eq!(Facts::read("15 ContractOff"), None);
     }
 }

@@ -291,11 +291,17 @@ impl fmt::Display for Cell {
         write!(f, "{number:?} {bits} bits, group {group_size}, {order:?}, tile {vectors}, ")?;
         write!(f, "M {m}, N {n}, K {k}, ")?;
         for axis in &self.batch {
-            let shared = ["", " (x shared)", " (w shared)", " (both shared)"];
-            let which = usize::from(axis.x_shared) + 2 * usize::from(axis.w_shared);
-            write!(f, "batch axis {}{}, ", axis.size, shared[which])?;
+            write!(f, "batch axis {axis}, ")?;
         }
         write!(f, "{draw:?}, seed {seed}")
+    }
+}
+
+impl fmt::Display for BatchAxis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shared = ["", " (x shared)", " (w shared)", " (both shared)"];
+        let which = usize::from(self.x_shared) + 2 * usize::from(self.w_shared);
+        write!(f, "{}{}", self.size, shared[which])
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can keep the harness from deciding.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -62,16 +63,18 @@ pub enum HarnessError {
     /// A host name of no family in `kernels.rs`.
     #[error("no kernel family of the harness has the host name {0}")]
     UnknownKernel(String),
-    /// A mutation does not fit the text exactly once: the list of mutants is
-    /// behind the kernels.
-    #[error("mutant {mutant}: its text stands {found} times in {file}, and must stand once")]
-    Mutation {
-        /// The mutant's name.
-        mutant: &'static str,
-        /// The file mutated.
+    /// Mutations do not fit the text: the list of mutants is behind the kernels.
+    #[error(
+        "{} of the list of mutants do not fit {file}; bring overlay-tests/harness/src/mutants.rs \
+         up to date{}",
+        misfits.len(),
+        lines(misfits)
+    )]
+    Mutations {
+        /// The file they are of.
         file: &'static str,
-        /// How often the text was found.
-        found: usize,
+        /// All that do not fit.
+        misfits: Vec<Misfit>,
     },
 }
 
@@ -79,4 +82,38 @@ impl HarnessError {
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         move |source| Self::Io { path: path.to_path_buf(), source }
     }
+}
+
+/// A text that a mutation looks for, and which does not stand once where it
+/// must.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The mutant's name.
+    pub mutant: &'static str,
+    /// The function it is to stand in.
+    pub function: &'static str,
+    /// The text looked for.
+    pub text: &'static str,
+    /// How often it stands there; nothing where there is no such function.
+    pub found: Option<usize>,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mutant, function, text, found } = self;
+        match found {
+            None => {
+                write!(f, "mutant {mutant}: there is not one function {function}, with `{text}`")
+            }
+            Some(found) => write!(
+                f,
+                "mutant {mutant}: in {function} its text stands {found} times and must stand \
+                 once: `{text}`"
+            ),
+        }
+    }
+}
+
+fn lines(misfits: &[Misfit]) -> String {
+    misfits.iter().map(|misfit| format!("\n  {misfit}")).collect()
 }

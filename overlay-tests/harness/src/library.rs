@@ -4,10 +4,11 @@
 use std::path::PathBuf;
 
 use crate::HarnessError;
-use crate::air;
+use crate::air::{self, Lowered};
 use crate::kernels::Kernel;
+use crate::parallel::in_parallel;
 use crate::units::units;
-use crate::workshop::{LinkKind, Mode, Workshop, in_parallel};
+use crate::workshop::{LinkKind, Mode, Workshop};
 
 /// Where a library's kernels come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +30,20 @@ pub fn library(
     source: Source,
     host_names: &[String],
 ) -> Result<PathBuf, HarnessError> {
-    let mut objects = match source {
-        Source::Apple => air::objects(shop, host_names)?,
+    let (mut objects, mode) = match source {
+        Source::Apple => {
+            let Lowered { objects, mode } = air::lowered(shop, host_names)?;
+            (objects, mode)
+        }
         Source::Text => {
             let kernels = host_names.iter().map(|name| {
                 Kernel::parse(name).ok_or_else(|| HarnessError::UnknownKernel(name.clone()))
             });
             let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
-            in_parallel(&units(kernels, Mode::Apple), |unit| shop.compile(unit))?
+            let units = units(kernels, Mode::Apple);
+            (in_parallel(&units, |unit| shop.compile(unit))?, Mode::Apple)
         }
     };
-    objects.extend(shop.runtime(Mode::Apple, &[])?);
-    shop.link(&objects, Mode::Apple, LinkKind::Library)
+    objects.extend(shop.runtime(mode, &[])?);
+    shop.link(&objects, mode, LinkKind::Library)
 }

@@ -19,10 +19,11 @@ use crate::HarnessError;
 use crate::toolchain::run_tool;
 use crate::workshop::hex;
 
-/// The wheel at the pin, its package, and what it hashes to.
+/// The wheel at the pin, and its package.
 const WHEEL: &str = "mlx_metal-0.32.1-py3-none-macosx_14_0_arm64.whl";
 const PACKAGE: &str = "mlx-metal==0.32.1";
-const SHA256: &str = "3fbf7d3de783680e771818189bc734877c9b129ae91312338b5ede420cde44c9";
+/// What the wheel hashes to: all that is kept of it is kept under this.
+pub const SHA256: &str = "3fbf7d3de783680e771818189bc734877c9b129ae91312338b5ede420cde44c9";
 const METALLIB: &str = "mlx/lib/mlx.metallib";
 
 /// Whether the wheel can be had without the network.

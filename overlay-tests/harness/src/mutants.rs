@@ -1,22 +1,24 @@
 //! Mutants: the laid text with one thing wrong. Each must be caught.
 //!
 //! A mutation names a function of `quantized.h` and replaces text that stands
-//! in it exactly once; when the kernels change so that it no longer does, the
-//! run fails and the list is brought up to date.
+//! in it exactly once. When the kernels change so that it no longer does, a run
+//! ends before it starts ([`mutate`]) and the list is brought up to date.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::HarnessError;
 use crate::cells::{Cell, Draw};
 use crate::kernels::{Family, Number, Order};
+use crate::parallel::{each, in_parallel};
 use crate::parity::parity;
 use crate::report::Mutant;
 use crate::runner::Runner;
-use crate::sets::{parity_kernels, shapes};
+use crate::sets::parity_kernels;
+use crate::shapes::Shapes;
 use crate::symbolic;
 use crate::traffic::traffic;
 use crate::units::{address_space_units, units};
-use crate::workshop::{LinkKind, Mode, Workshop, in_parallel};
+use crate::workshop::{LinkKind, Mode, Workshop};
+use crate::{HarnessError, Misfit};
 
 const FILE: &str = "mlx/backend/metal/kernels/quantized.h";
 const FAST: &str = "qmv_fast_streamed_impl";
@@ -27,6 +29,7 @@ const GENERIC_ENTRY: &str = "qmv_streamed_impl";
 type Edit = (&'static str, &'static str, &'static str);
 
 /// One thing wrong.
+#[derive(Debug)]
 struct Mutation {
     name: &'static str,
     meaning: &'static str,
@@ -287,37 +290,85 @@ const MUTATIONS: &[Mutation] = &[
     },
 ];
 
-/// Runs every mutant through every proof. `progress` gets each one's name.
+/// A mutation that fits a text, and what it makes of it.
+#[derive(Debug)]
+pub struct Mutated {
+    mutation: &'static Mutation,
+    text: String,
+}
+
+/// Makes all mutants of a tree's text.
 ///
 /// # Errors
-/// A mutation does not fit the text, the text without a mutation does not hold
-/// in the mutants' cells, or a tool fails in another way than on the mutant.
-pub fn run(shop: &Workshop, progress: &(dyn Fn(&str) + Sync)) -> Result<Vec<Mutant>, HarnessError> {
+/// The text cannot be read, or mutations do not fit it: all that do not.
+pub fn mutate(shop: &Workshop) -> Result<Vec<Mutated>, HarnessError> {
     let text = shop.read(FILE)?;
-    let trials: BTreeSet<_> = MUTATIONS.iter().map(|m| (m.bits, m.order())).collect();
-    let trials: Vec<_> = trials.into_iter().collect();
-    in_parallel(&trials, |&(bits, order)| {
-        let caught = caught_by(shop, bits, order)?;
-        if caught.is_empty() {
-            return Ok(());
+    let (mut mutated, mut misfits) = (Vec::new(), Vec::new());
+    for mutation in MUTATIONS {
+        match mutation.apply(&text) {
+            Ok(text) => mutated.push(Mutated { mutation, text }),
+            Err(misfit) => misfits.push(misfit),
         }
-        let said = format!("{bits} bits, {order:?}: the unmutated text fails: {caught:?}");
-        Err(HarnessError::Tool { what: "the mutants' baseline".into(), said })
-    })?;
-    in_parallel(MUTATIONS, |mutation| {
+    }
+    if misfits.is_empty() {
+        return Ok(mutated);
+    }
+    Err(HarnessError::Mutations { file: FILE, misfits })
+}
+
+/// Runs every mutant through every proof. `progress` gets each one's name.
+pub fn run(shop: &Workshop, mutated: &[Mutated], progress: &(dyn Fn(&str) + Sync)) -> Vec<Mutant> {
+    let trials: BTreeSet<_> = mutated.iter().map(|m| m.mutation.trial()).collect();
+    let trials: Vec<_> = trials.into_iter().collect();
+    // Of a trial that the text itself fails, what a mutant fails says nothing.
+    let baseline: BTreeMap<_, _> = each(&trials, |&(bits, order)| {
+        let fault = match caught_by(shop, bits, order) {
+            Ok(caught) if caught.is_empty() => None,
+            Ok(caught) => Some(format!("the text itself fails there: {}", caught.join(", "))),
+            Err(error) => Some(error.to_string()),
+        };
+        ((bits, order), fault)
+    })
+    .into_iter()
+    .collect();
+    each(mutated, |Mutated { mutation, text }| {
         progress(mutation.name);
-        let mutated = shop.with_file(FILE, &mutate(&text, mutation)?)?;
-        let caught_by = caught_by(&mutated, mutation.bits, mutation.order())?;
-        Ok(Mutant { name: mutation.name, meaning: mutation.meaning, caught_by })
+        let (bits, order) = mutation.trial();
+        let judge = || caught_by(&shop.with_file(FILE, text)?, bits, order);
+        let (caught_by, fault) = match baseline[&(bits, order)].clone() {
+            Some(fault) => (Vec::new(), Some(fault)),
+            None => match judge() {
+                Ok(caught) => (caught, None),
+                Err(error) => (Vec::new(), Some(error.to_string())),
+            },
+        };
+        Mutant { name: mutation.name, meaning: mutation.meaning, caught_by, fault }
     })
 }
 
 impl Mutation {
-    /// The twin it is tried on: the one it edits, or the fast one where both
-    /// call what it edits.
-    fn order(&self) -> Order {
+    /// The width and the twin it is tried on: the twin it edits, or the fast one
+    /// where both call what it edits.
+    fn trial(&self) -> (u32, Order) {
         let generic = |(function, ..): &Edit| [GENERIC, GENERIC_ENTRY].contains(function);
-        if self.edits.iter().any(generic) { Order::Generic } else { Order::Fast }
+        let order = if self.edits.iter().any(generic) { Order::Generic } else { Order::Fast };
+        (self.bits, order)
+    }
+
+    /// The text with the mutation, or the first edit that does not fit it.
+    fn apply(&self, text: &str) -> Result<String, Misfit> {
+        let mut text = text.to_string();
+        for &(function, from, to) in self.edits {
+            let misfit = |found| Misfit { mutant: self.name, function, text: from, found };
+            let (start, end) = function_range(&text, function).ok_or_else(|| misfit(None))?;
+            let found = text[start..end].matches(from).count();
+            if found != 1 {
+                return Err(misfit(Some(found)));
+            }
+            let body = text[start..end].replacen(from, to, 1);
+            text.replace_range(start..end, &body);
+        }
+        Ok(text)
     }
 }
 
@@ -325,8 +376,8 @@ impl Mutation {
 /// of its shapes, a part tile, a probe so that no store hides anything, and
 /// float, whose products are not exact as those of halves nearly are.
 fn caught_by(shop: &Workshop, bits: u32, order: Order) -> Result<Vec<&'static str>, HarnessError> {
-    let shapes = shapes(bits, 64).into_iter().filter(|(n, k)| Order::of(bits, *n, *k) == order);
-    let shapes: Vec<_> = shapes.collect();
+    let mut shapes = Shapes::of(bits, 64).all();
+    shapes.retain(|(n, k)| Order::of(bits, *n, *k) == order);
     let cells = |number| -> Vec<Cell> {
         let cell = |&(n, k)| Cell {
             number,
@@ -348,8 +399,10 @@ fn caught_by(shop: &Workshop, bits: u32, order: Order) -> Result<Vec<&'static st
     }
     caught.extend(symbolic_fails(shop, &cells(Number::Half))?);
     let units = address_space_units(parity_kernels(&cells(Number::Half)));
-    if compile_fails(in_parallel(&units, |unit| shop.check(unit)))?.is_none() {
-        caught.push("address spaces");
+    match in_parallel(&units, |unit| shop.check(unit)) {
+        Ok(_) => {}
+        Err(HarnessError::Tool { .. }) => caught.push("address spaces"),
+        Err(error) => return Err(error),
     }
     Ok(caught)
 }
@@ -371,38 +424,12 @@ fn numeric_fails(shop: &Workshop, cells: &[Cell]) -> Result<bool, HarnessError> 
 /// Symbolic parity and traffic, of one run; which of them fails.
 fn symbolic_fails(shop: &Workshop, cells: &[Cell]) -> Result<Option<&'static str>, HarnessError> {
     let program = symbolic::program(shop, cells)?;
-    // A program that ends early has met something no expression has.
-    let judged = compile_fails(symbolic::judge(&program, cells, |c| Family::Streamed(c.order())))?;
-    let Some(judged) = judged else { return Ok(Some("symbolic")) };
+    let judged = symbolic::judge(&program, cells, |c| Family::Streamed(c.order()))?;
     if judged.iter().any(|cell| !cell.holds()) {
         return Ok(Some("symbolic"));
     }
     let reads_wrong = |(cell, judged)| traffic(cell, judged).fault.is_some();
     Ok(cells.iter().zip(&judged).any(reads_wrong).then_some("traffic"))
-}
-
-/// A tool that fails on a mutant has caught it: `None`.
-fn compile_fails<T>(result: Result<T, HarnessError>) -> Result<Option<T>, HarnessError> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(HarnessError::Tool { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn mutate(text: &str, mutation: &Mutation) -> Result<String, HarnessError> {
-    let misfit = |found| HarnessError::Mutation { mutant: mutation.name, file: FILE, found };
-    let mut text = text.to_string();
-    for (function, from, to) in mutation.edits {
-        let (start, end) = function_range(&text, function).ok_or_else(|| misfit(0))?;
-        let found = text[start..end].matches(from).count();
-        if found != 1 {
-            return Err(misfit(found));
-        }
-        let body = text[start..end].replacen(from, to, 1);
-        text.replace_range(start..end, &body);
-    }
-    Ok(text)
 }
 
 /// Where a function's definition stands, from its name to the brace that ends
@@ -431,15 +458,17 @@ mod tests {
 
     #[test]
     fn a_mutation_stays_in_its_function() {
-        let mutated = mutate(TEXT, &mutation(&[("other", "return x", "return y")])).unwrap();
+        let mutated = mutation(&[("other", "return x", "return y")]).apply(TEXT).unwrap();
         assert_eq!(mutated.replace("return y", "return x"), TEXT);
         assert!(mutated.find("return x") < mutated.find("return y"));
     }
 
     #[test]
-    fn a_mutation_that_does_not_fit_once_is_an_error() {
-        assert!(mutate(TEXT, &mutation(&[("gone", "return x", "")])).is_err());
-        assert!(mutate(TEXT, &mutation(&[("other", "return z", "")])).is_err());
-        assert!(mutate(TEXT, &mutation(&[("qdot_reg", "x", "")])).is_err());
+    fn a_mutation_that_does_not_fit_once_is_told_with_its_text() {
+        let misfit = |edits| mutation(edits).apply(TEXT).unwrap_err();
+        assert_eq!(misfit(&[("gone", "return x", "")]).found, None);
+        assert_eq!(misfit(&[("other", "return z", "")]).found, Some(0));
+        let twice = misfit(&[("qdot_reg", "x", "")]);
+        assert_eq!((twice.function, twice.text, twice.found), ("qdot_reg", "x", Some(2)));
     }
 }

@@ -1,29 +1,31 @@
 //! The oracle: Apple's compiled kernels beside the same text through the shim.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use crate::HarnessError;
-use crate::air;
+use crate::air::{self, Lowered};
 use crate::cells::{Cell, Vectors};
 use crate::kernels::{Family, Kernel};
 use crate::parity::{Multiply, Verdict};
 use crate::runner::Runner;
-use crate::workshop::{LinkKind, Mode, Workshop};
+use crate::workshop::{LinkKind, Workshop};
 
-/// Builds a program with Apple's kernels for cells.
+/// Builds a program with Apple's kernels for cells, in the mode they name.
 ///
 /// # Errors
 /// The wheel cannot be had, or a tool fails.
-pub fn program(
-    shop: &Workshop,
-    cells: &[(Cell, Family)],
-) -> Result<std::path::PathBuf, HarnessError> {
-    let names: BTreeSet<String> =
-        cells.iter().map(|(cell, family)| cell.kernel(*family).host_name()).collect();
-    let names: Vec<String> = names.into_iter().collect();
-    let mut objects = air::objects(shop, &names)?;
-    objects.extend(shop.runtime(Mode::Apple, &["serve.cpp"])?);
-    shop.link(&objects, Mode::Apple, LinkKind::Program)
+pub fn program(shop: &Workshop, cells: &[(Cell, Family)]) -> Result<PathBuf, HarnessError> {
+    let Lowered { mut objects, mode } = air::lowered(shop, &host_names(cells))?;
+    objects.extend(shop.runtime(mode, &["serve.cpp"])?);
+    shop.link(&objects, mode, LinkKind::Program)
+}
+
+/// The host names of the kernels that cells need, each once.
+#[must_use]
+pub fn host_names(cells: &[(Cell, Family)]) -> Vec<String> {
+    let names = cells.iter().map(|(cell, family)| cell.kernel(*family).host_name());
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The kernels that cells need of the shim.

@@ -71,7 +71,8 @@ impl Verdict {
         self.fault.is_none()
     }
 
-    fn fault(why: String) -> Self {
+    /// A cell that could not be compared, and why.
+    pub(crate) fn fault(why: String) -> Self {
         Self { fault: Some(why), ..Self::default() }
     }
 }

@@ -1,11 +1,11 @@
 //! What a run decided, as plain data.
 
+use std::time::Instant;
+
 use serde::Serialize;
 
+use crate::HarnessError;
 use crate::sets::Set;
-
-/// How many failing cells a proof lists; all are counted.
-const LISTED: usize = 10;
 
 /// Everything a run decided.
 #[derive(Clone, Debug, Serialize)]
@@ -34,8 +34,7 @@ impl Report {
     /// Whether every proof holds and every mutant was caught.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.proofs.iter().all(Proof::holds)
-            && self.mutants.iter().all(|mutant| !mutant.caught_by.is_empty())
+        self.proofs.iter().all(Proof::holds) && self.mutants.iter().all(Mutant::caught)
     }
 }
 
@@ -52,7 +51,8 @@ pub struct Proof {
     pub equal: usize,
     /// Values compared.
     pub values: usize,
-    /// The first cells that fail, each with its first difference.
+    /// The cells that fail, each with its first difference, and what kept the
+    /// proof from going on.
     pub faults: Vec<String>,
     /// Wall time, in seconds.
     pub seconds: f64,
@@ -63,10 +63,26 @@ impl Proof {
         Self { name, meaning, cells: 0, equal: 0, values: 0, faults: Vec::new(), seconds: 0.0 }
     }
 
+    /// Runs a proof. An error ends it and fails it; what it decided before, and
+    /// every other proof, is kept.
+    pub(crate) fn run(
+        name: &'static str,
+        meaning: &'static str,
+        decide: impl FnOnce(&mut Self) -> Result<(), HarnessError>,
+    ) -> Self {
+        let start = Instant::now();
+        let mut proof = Self::new(name, meaning);
+        if let Err(error) = decide(&mut proof) {
+            proof.faults.push(error.to_string());
+        }
+        proof.seconds = start.elapsed().as_secs_f64();
+        proof
+    }
+
     /// A proof over no cells proves nothing.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.cells > 0 && self.cells == self.equal
+        self.cells > 0 && self.cells == self.equal && self.faults.is_empty()
     }
 
     pub(crate) fn add(&mut self, cell: impl std::fmt::Display, values: usize, fault: Option<&str>) {
@@ -74,13 +90,12 @@ impl Proof {
         self.values += values;
         match fault {
             None => self.equal += 1,
-            Some(why) if self.faults.len() < LISTED => self.faults.push(format!("{cell}: {why}")),
-            Some(_) => {}
+            Some(why) => self.faults.push(format!("{cell}: {why}")),
         }
     }
 }
 
-/// One mutation of the laid text.
+/// One mutation of the laid text or of its compile mode.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mutant {
     /// Its name.
@@ -89,6 +104,16 @@ pub struct Mutant {
     pub meaning: &'static str,
     /// The proofs that fail on it. A survivor has none.
     pub caught_by: Vec<&'static str>,
+    /// What kept it from being judged; nothing where it was.
+    pub fault: Option<String>,
+}
+
+impl Mutant {
+    /// Whether it was judged and a proof fails on it.
+    #[must_use]
+    pub fn caught(&self) -> bool {
+        self.fault.is_none() && !self.caught_by.is_empty()
+    }
 }
 
 /// Device loads of one shape.
@@ -109,7 +134,7 @@ pub struct Traffic {
 }
 
 /// Loads from device memory, by buffer.
-#[derive(Clone, Copy, Debug, serde::Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, Serialize)]
 pub struct Loads {
     /// Packed weights.
     pub w: Load,
@@ -122,7 +147,7 @@ pub struct Loads {
 }
 
 /// Loads of one buffer.
-#[derive(Clone, Copy, Debug, serde::Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize, Serialize)]
 pub struct Load {
     /// Loads as the source writes them; a compiler may merge some.
     pub loads: u64,
@@ -140,4 +165,29 @@ pub struct NotRun {
     pub what: String,
     /// Why.
     pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_fails_a_proof_and_keeps_what_it_decided() {
+        let proof = Proof::run("proof", "meaning", |proof| {
+            proof.add("a", 3, None);
+            Err(HarnessError::UnknownKernel("k".into()))
+        });
+        assert!(!proof.holds());
+        assert_eq!((proof.cells, proof.equal, proof.values, proof.faults.len()), (1, 1, 3, 1));
+    }
+
+    #[test]
+    fn every_failing_cell_is_listed_and_no_cell_proves_nothing() {
+        let all = Proof::run("proof", "meaning", |proof| {
+            (0..25).for_each(|cell| proof.add(cell, 1, Some("differs")));
+            Ok(())
+        });
+        assert_eq!((all.faults.len(), all.holds()), (25, false));
+        assert!(!Proof::run("proof", "meaning", |_| Ok(())).holds());
+    }
 }

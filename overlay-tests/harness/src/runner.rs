@@ -33,10 +33,15 @@ pub struct Dispatch {
     pub buffers: Vec<Buffer>,
 }
 
+/// CPU time in seconds after which a kernel is taken not to end. The longest
+/// dispatch of the full set takes a few.
+pub const CPU_SECONDS: u32 = 300;
+
 /// A process that runs dispatches.
 #[derive(Debug)]
 pub struct Runner {
     program: PathBuf,
+    seconds: u32,
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
@@ -45,14 +50,23 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Starts the program.
+    /// Starts the program, each dispatch with [`CPU_SECONDS`].
     ///
     /// # Errors
     /// It cannot be started.
     pub fn start(program: &Path) -> Result<Self, HarnessError> {
+        Self::start_for(program, CPU_SECONDS)
+    }
+
+    /// The same, each dispatch with so many seconds of CPU time.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start_for(program: &Path, seconds: u32) -> Result<Self, HarnessError> {
         let errors = tempfile::tempfile().map_err(HarnessError::io(program))?;
         let stderr = errors.try_clone().map_err(HarnessError::io(program))?;
         let mut child = Command::new(program)
+            .arg(seconds.to_string())
             // The fibers' stacks are the harness's own.
             .env("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0")
             .env("UBSAN_OPTIONS", "print_stacktrace=1")
@@ -67,7 +81,7 @@ impl Runner {
                 said: "the process has no pipes".into(),
             });
         };
-        Ok(Self { program: program.to_path_buf(), child, input, output, errors })
+        Ok(Self { program: program.to_path_buf(), seconds, child, input, output, errors })
     }
 
     /// Runs one dispatch and gives the output buffers' contents. The inner
@@ -83,7 +97,7 @@ impl Runner {
             Ok(answer) => Ok(answer),
             Err(_) => {
                 let why = self.obituary();
-                *self = Self::start(&self.program)?;
+                *self = Self::start_for(&self.program, self.seconds)?;
                 Ok(Err(why))
             }
         }

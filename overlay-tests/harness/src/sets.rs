@@ -1,10 +1,15 @@
 //! Which cells a run decides. README.md shows the same as a table.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use crate::cells::{BatchAxis, Cell, Draw};
-use crate::kernels::{BITS, Family, GROUP_SIZES, Number, Order, TILES, fast_step, tile_for};
-use crate::kernels::{Kernel, values_per_lane};
+use crate::kernels::{
+    BITS, Family, GROUP_SIZES, Kernel, Number, Order, TILES, fast_step, tile_for,
+};
+use crate::shapes::{Shapes, steps};
+use crate::workshop::Mode;
 
 /// How much to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -29,6 +34,48 @@ impl Set {
     fn tiles(self) -> &'static [u32] {
         if self == Self::Quick { &[2, 3, 5] } else { &TILES }
     }
+
+    /// The modes in which numeric parity is run, each over all cells.
+    #[must_use]
+    pub fn modes(self) -> &'static [Mode] {
+        if self == Self::Quick { &[Mode::Checked] } else { &[Mode::Checked, Mode::Apple] }
+    }
+
+    /// The mode of the text beside Apple's kernels.
+    #[must_use]
+    pub fn oracle_mode(self) -> Mode {
+        if self == Self::Quick { Mode::Checked } else { Mode::Apple }
+    }
+}
+
+/// Cells of a proof that belong together: a row of the README's table.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<C> {
+    /// What they are.
+    pub name: &'static str,
+    /// Those of a set.
+    pub cells: fn(Set) -> Vec<C>,
+}
+
+/// Numeric parity. The longest first: no core is left alone with one at the end.
+pub const PARITY: [Row<Cell>; 6] = [
+    Row { name: "whole matrices", cells: whole },
+    Row { name: "projections", cells: projections },
+    Row { name: "large N", cells: large },
+    Row { name: "long K", cells: long },
+    Row { name: "batches", cells: batched },
+    Row { name: "swept", cells: swept },
+];
+
+/// The oracle.
+pub const ORACLE: [Row<(Cell, Family)>; 3] = [
+    Row { name: "shapes", cells: beside_apple },
+    Row { name: "batches", cells: batched_beside_apple },
+    Row { name: "qmv_quad", cells: quads },
+];
+
+fn all<C>(rows: &[Row<C>], set: Set) -> Vec<C> {
+    rows.iter().flat_map(|row| (row.cells)(set)).collect()
 }
 
 /// The quantized widths, each with each group size.
@@ -54,32 +101,15 @@ fn cell(number: Number, bits: u32, group_size: u32, vectors: u32) -> Cell {
     Cell { number, bits, group_size, vectors, m, n, k, batch, draw, seed }
 }
 
-/// Shapes (N, K) that reach each order and each branch of a width.
-#[must_use]
-pub fn shapes(bits: u32, group_size: u32) -> [(u32, u32); 6] {
-    let (fast, block, tail) = steps(bits, group_size);
-    [
-        (8, 3 * fast),
-        (8, 2 * block + tail), // all rows in whole tiles, a tail
-        (13, 2 * block),       // the last tile moved back, a tail that is a block
-        (13, block + tail),
-        (5, 2 * block + tail), // less than a tile of rows
-        (3, block),
-    ]
-}
-
-/// The blocks of the fast and the generic kernel along K, and a part of the latter.
-fn steps(bits: u32, group_size: u32) -> (u32, u32, u32) {
-    let tail = if group_size == 32 { 96 } else { group_size };
-    (fast_step(bits), 32 * values_per_lane(bits, Order::Generic), tail)
+/// The shapes of a cell's width and group size.
+fn shapes(kernel: &Cell) -> Shapes {
+    Shapes::of(kernel.bits, kernel.group_size)
 }
 
 /// Cells of numeric parity: the tiled family against M = 1.
 #[must_use]
 pub fn parity_cells(set: Set) -> Vec<Cell> {
-    // The longest first: no core is left alone with one at the end.
-    let parts = [whole(set), projections(set), large(set), long(set), batched(set), swept(set)];
-    parts.into_iter().flatten().collect()
+    all(&PARITY, set)
 }
 
 /// Every kernel in every shape, over M.
@@ -88,7 +118,7 @@ fn swept(set: Set) -> Vec<Cell> {
     let mut cells = Vec::new();
     for kernel in kernels(&pairs, set.numbers(), set.tiles()) {
         let tile = kernel.vectors;
-        for (shape, (n, k)) in shapes(kernel.bits, kernel.group_size).into_iter().enumerate() {
+        for (shape, (n, k)) in shapes(&kernel).all().into_iter().enumerate() {
             let vectors: Vec<(u32, Draw)> = match set {
                 // A whole tile and a part of one, less than a tile or one, two whole tiles.
                 Set::Quick => vec![(2 * tile - 1, DRAWS[0]), (2, DRAWS[1]), (2 * tile, DRAWS[2])],
@@ -159,23 +189,30 @@ fn batched(set: Set) -> Vec<Cell> {
             (2, vec![axis(2, true, false), axis(3, false, false)]),
         ]
     };
-    let kernels = match set {
-        Set::Quick => kernels(&[(4, 64), (3, 32)], set.numbers(), &[3]),
-        Set::Full => kernels(&pairs().collect::<Vec<_>>(), set.numbers(), set.tiles()),
-    };
-    let mut cells = Vec::new();
-    for kernel in kernels {
-        let [fast, _, _, moved_back, few_rows, _] = shapes(kernel.bits, kernel.group_size);
-        for (m, batch) in batches(kernel.vectors) {
-            let shapes = [fast, moved_back, few_rows];
-            cells.extend(shapes.map(|(n, k)| Cell {
+    let of = |kernel: &Cell, batches: &[(u32, Vec<BatchAxis>)]| -> Vec<Cell> {
+        let Shapes { fast, moved_back, few_rows, .. } = shapes(kernel);
+        let of_batch = |(m, batch): &(u32, Vec<BatchAxis>)| {
+            let (m, batch) = (*m, batch.clone());
+            [fast, moved_back, few_rows].map(|(n, k)| Cell {
                 m,
                 n,
                 k,
                 batch: batch.clone(),
                 ..kernel.clone()
-            }));
-        }
+            })
+        };
+        batches.iter().flat_map(of_batch).collect()
+    };
+    let crossed = match set {
+        Set::Quick => kernels(&[(4, 64), (3, 32)], set.numbers(), &[3]),
+        Set::Full => kernels(&pairs().collect::<Vec<_>>(), set.numbers(), set.tiles()),
+    };
+    let mut cells: Vec<Cell> =
+        crossed.iter().flat_map(|kernel| of(kernel, &batches(kernel.vectors))).collect();
+    if set == Set::Quick {
+        // The other widths: the two axes, where most can be offset wrongly.
+        let others = kernels(&[(2, 128), (5, 64), (6, 32), (8, 128)], &[Number::Probe], &[3]);
+        cells.extend(others.iter().flat_map(|kernel| of(kernel, &batches(kernel.vectors)[1..2])));
     }
     cells
 }
@@ -230,17 +267,22 @@ fn whole(set: Set) -> Vec<Cell> {
     [Number::Half, Number::Probe].into_iter().flat_map(of_number).collect()
 }
 
-/// Cells of the oracle: each width, group size and GPU type, fast and generic,
-/// plain and hard inputs, one long row, batches, and quads.
+/// Cells of the oracle.
 #[must_use]
 pub fn oracle_cells(set: Set) -> Vec<(Cell, Family)> {
+    all(&ORACLE, set)
+}
+
+/// Each width, group size and GPU type, fast and generic, plain and hard
+/// inputs, and one long row.
+fn beside_apple(set: Set) -> Vec<(Cell, Family)> {
     let mut cells = Vec::new();
     let pairs: Vec<_> = pairs().collect();
     for kernel in kernels(&pairs, &GPU_NUMBERS, &[4]) {
-        let shapes = shapes(kernel.bits, kernel.group_size);
+        let shapes = shapes(&kernel);
         let plain = match set {
-            Set::Quick => vec![shapes[0], shapes[3]],
-            Set::Full => [&shapes[..], &large_shapes(&kernel)].concat(),
+            Set::Quick => vec![shapes.fast, shapes.moved_back_tail],
+            Set::Full => [&shapes.all()[..], &large_shapes(&kernel)].concat(),
         };
         for ((n, k), draw) in plain.into_iter().flat_map(|shape| DRAWS.map(|draw| (shape, draw))) {
             let cell = Cell { m: 5, n, k, draw, seed: SEEDS[1], ..kernel.clone() };
@@ -250,13 +292,18 @@ pub fn oracle_cells(set: Set) -> Vec<(Cell, Family)> {
         let (m, n, k, seed) = (5, 8, 32 * fast_step(kernel.bits), SEEDS[2]);
         cells.push((Cell { m, n, k, seed, ..kernel }, Family::Narrow(Order::Fast)));
     }
-    let has_oracle = |cell: &Cell| cell.number != Number::Probe;
-    for cell in batched(set).into_iter().filter(has_oracle) {
-        cells.push((cell.clone(), Family::Narrow(cell.order())));
-        cells.push((Cell { vectors: 4, ..cell }, Family::Wide));
-    }
-    cells.extend(quads(set));
     cells
+}
+
+/// The batches of numeric parity, but for the probe, which Apple has not. `qmv`
+/// knows no tile, and `qmv_wide` is asked for one.
+fn batched_beside_apple(set: Set) -> Vec<(Cell, Family)> {
+    let mut cells: Vec<Cell> =
+        batched(set).into_iter().map(|cell| Cell { vectors: 4, ..cell }).collect();
+    let mut seen = HashSet::new();
+    cells.retain(|cell| cell.number != Number::Probe && seen.insert(cell.clone()));
+    let both = |cell: Cell| [(cell.clone(), Family::Narrow(cell.order())), (cell, Family::Wide)];
+    cells.into_iter().flat_map(both).collect()
 }
 
 /// `qmv_quad`, which MLX takes for rows of 64 and of 128 at 2, 4 and 8 bits: a
@@ -285,15 +332,34 @@ pub fn symbolic_cells(set: Set) -> Vec<Cell> {
     let pairs: Vec<_> = pairs().collect();
     let mut cells = Vec::new();
     for kernel in kernels(&pairs, &[Number::Float, Number::Half], set.tiles()) {
-        let shapes = shapes(kernel.bits, kernel.group_size);
+        let shapes = shapes(&kernel);
         let shapes = match set {
-            Set::Quick => vec![shapes[0], shapes[1], shapes[3], shapes[4]],
-            Set::Full => shapes.to_vec(),
+            Set::Quick => {
+                vec![shapes.fast, shapes.whole_rows, shapes.moved_back_tail, shapes.few_rows]
+            }
+            Set::Full => shapes.all(),
         };
         let m = kernel.vectors + 1;
         cells.extend(shapes.into_iter().map(|(n, k)| Cell { m, n, k, ..kernel.clone() }));
     }
     cells
+}
+
+/// Kernels that are type-checked with address spaces: both orders, batched.
+#[must_use]
+pub fn address_space_kernels(set: Set) -> Vec<Kernel> {
+    let pairs: Vec<_> = pairs().collect();
+    let (pairs, tiles) = match set {
+        Set::Quick => (BITS.map(|bits| (bits, 64)).to_vec(), &[3][..]),
+        Set::Full => (pairs, &TILES[..]),
+    };
+    let of = |cell: Cell| {
+        [Order::Fast, Order::Generic].into_iter().flat_map(move |order| {
+            let kernel = |family| Kernel { batched: true, ..cell.kernel(family) };
+            [kernel(Family::Narrow(order)), kernel(Family::Streamed(order))]
+        })
+    };
+    kernels(&pairs, &[Number::Float, Number::Half], tiles).into_iter().flat_map(of).collect()
 }
 
 /// The kernels that cells need for the tiled family and for M = 1.
@@ -307,7 +373,7 @@ pub fn parity_kernels<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<Kern
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeSet, HashSet};
+    use std::collections::BTreeSet;
 
     use super::*;
 
@@ -374,14 +440,25 @@ mod tests {
     }
 
     #[test]
-    fn the_first_shape_is_fast_and_the_others_are_not() {
-        for (bits, group_size) in pairs() {
-            let orders = shapes(bits, group_size).map(|(n, k)| Order::of(bits, n, k));
-            assert_eq!(orders[0], Order::Fast);
-            assert!(
-                orders[1..].iter().all(|order| *order == Order::Generic),
-                "{bits} {group_size}"
-            );
+    fn no_cell_is_run_twice() {
+        for set in [Set::Quick, Set::Full] {
+            let cells = parity_cells(set);
+            assert_eq!(cells.iter().collect::<HashSet<_>>().len(), cells.len());
+            let cells = oracle_cells(set);
+            assert_eq!(cells.iter().collect::<HashSet<_>>().len(), cells.len());
+            let cells = symbolic_cells(set);
+            assert_eq!(cells.iter().collect::<HashSet<_>>().len(), cells.len());
+        }
+    }
+
+    #[test]
+    fn the_quick_set_has_a_batch_of_two_axes_at_each_width() {
+        let cells = parity_cells(Set::Quick);
+        for (bits, order) in
+            BITS.iter().flat_map(|b| [Order::Fast, Order::Generic].map(|o| (*b, o)))
+        {
+            let of = |cell: &&Cell| cell.bits == bits && cell.order() == order;
+            assert!(cells.iter().filter(of).any(|cell| cell.batch.len() == 2), "{bits} {order:?}");
         }
     }
 }

@@ -9,14 +9,16 @@ use serde::Deserialize;
 use crate::HarnessError;
 use crate::cells::Cell;
 use crate::kernels::{Family, Number};
+use crate::parallel::in_parallel;
 use crate::report::Loads;
+use crate::runner::CPU_SECONDS;
 use crate::sets::parity_kernels;
 use crate::toolchain::tail;
 use crate::units::{type_name, units};
-use crate::workshop::{LinkKind, Mode, Workshop, in_parallel};
+use crate::workshop::{LinkKind, Mode, Workshop};
 
 /// What the symbolic program says of a cell.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct Judgement {
     /// Outputs of the cell, M × N.
     pub outputs: usize,
@@ -51,17 +53,39 @@ pub fn program(shop: &Workshop, cells: &[Cell]) -> Result<PathBuf, HarnessError>
     shop.link(&objects, Mode::Symbolic, LinkKind::Program)
 }
 
-/// Judges cells, the tiled family being `tiled` of a cell.
+/// Judges cells, the tiled family being `tiled` of a cell. The cell at which
+/// the program ends has that for its fault, and the next ones a new process.
 ///
 /// # Errors
-/// The program ends early.
+/// The program cannot be started.
 pub fn judge(
     program: &Path,
     cells: &[Cell],
     tiled: impl Fn(&Cell) -> Family,
 ) -> Result<Vec<Judgement>, HarnessError> {
-    let failed = |said: String| HarnessError::Tool { what: "symbolic parity".into(), said };
+    let mut judged = Vec::new();
+    while let Some(rest) = cells.get(judged.len()..).filter(|rest| !rest.is_empty()) {
+        let (answers, end) = answers(program, rest, &tiled)?;
+        let ended = answers.len() < rest.len();
+        judged.extend(answers);
+        if ended {
+            judged.push(Judgement {
+                fault: format!("the program ended: {end}"),
+                ..Default::default()
+            });
+        }
+    }
+    Ok(judged)
+}
+
+/// What one process answers, cell by cell, and how it ended.
+fn answers(
+    program: &Path,
+    cells: &[Cell],
+    tiled: impl Fn(&Cell) -> Family,
+) -> Result<(Vec<Judgement>, String), HarnessError> {
     let mut child = Command::new(program)
+        .arg(CPU_SECONDS.to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -74,15 +98,10 @@ pub fn judge(
     // A broken pipe shows in the answers that are missing.
     let _ = writer.join();
     let said = String::from_utf8_lossy(&output.stdout);
-    let answers: Result<Vec<Judgement>, _> = said.lines().map(serde_json::from_str).collect();
-    let answers = answers.map_err(|error| failed(error.to_string()))?;
-    if answers.len() != cells.len() {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        let why = format!("{}\n{}", output.status, tail(&stderr, 5));
-        let at = cells.get(answers.len()).map(ToString::to_string).unwrap_or_default();
-        return Err(failed(format!("ended at {at}: {why}")));
-    }
-    Ok(answers)
+    let whole = said.lines().map_while(|line| serde_json::from_str(line).ok());
+    let answers = whole.take(cells.len()).collect();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Ok((answers, format!("{} {}", output.status, tail(&stderr, 5)).trim().to_string()))
 }
 
 /// A cell as the program reads it.
@@ -100,4 +119,40 @@ fn line(cell: &Cell, tiled: Family) -> String {
         kernel(tiled, *m),
         kernel(Family::Narrow(cell.order()), 1)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::sets::{Set, symbolic_cells};
+
+    /// Answers each cell but those of groups of 128, at which it ends.
+    const PROGRAM: &str = r#"#!/bin/sh
+load='{"loads":1,"bytes":1,"distinct":1}'
+loads="{\"w\":$load,\"scales\":$load,\"biases\":$load,\"x\":$load}"
+while read kind group rest; do
+  if [ $group = 128 ]; then echo boom >&2; exit 3; fi
+  echo "{\"outputs\":2,\"equal\":2,\"nodes\":1,\"fault\":\"\",\"tiled\":$loads,\"narrow\":$loads}"
+done
+"#;
+
+    #[test]
+    fn a_cell_that_ends_the_program_leaves_the_others_their_results() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        fs::write(&program, PROGRAM).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut cells = symbolic_cells(Set::Quick);
+        cells.retain(|cell| cell.bits == 4 && cell.number == Number::Half && cell.vectors == 2);
+        cells.sort_by_key(|cell| cell.k);
+        let judged = judge(&program, &cells, |cell| Family::Streamed(cell.order())).unwrap();
+        assert_eq!(judged.len(), cells.len());
+        for (cell, judged) in cells.iter().zip(&judged) {
+            assert_eq!(judged.holds(), cell.group_size != 128, "{cell}: {judged:?}");
+            assert_eq!(judged.fault.contains("boom"), cell.group_size == 128, "{judged:?}");
+        }
+    }
 }

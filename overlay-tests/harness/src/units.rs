@@ -34,6 +34,7 @@ pub fn units(kernels: impl IntoIterator<Item = Kernel>, mode: Mode) -> Vec<Unit>
         selections.entry((kernel.bits, kernel.number, flags)).or_default().add(&kernel);
     }
     let unit = |((bits, number, flags), selection): (&(u32, Number, Vec<_>), &Selection)| Unit {
+        name: format!("{}, {bits} bits", format!("{number:?}").to_lowercase()),
         content: Content::Kernels,
         text: text(type_name(*number, mode), *bits, selection),
         flags: flags.clone(),

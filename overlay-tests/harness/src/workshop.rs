@@ -22,6 +22,7 @@ use crate::toolchain::{Toolchain, run_tool};
 
 /// The C++ side, file by file.
 const SOURCES: &[(&str, &str)] = &[
+    ("deadline.h", include_str!("../cpp/deadline.h")),
     ("kernel_run.cpp", include_str!("../cpp/kernel_run.cpp")),
     ("kernel_run.h", include_str!("../cpp/kernel_run.h")),
     ("kernels.h", include_str!("../cpp/kernels.h")),
@@ -69,6 +70,9 @@ pub enum Mode {
     ContractFast,
     /// Wrong: half sums kept in float.
     HalfExcess,
+    /// Wrong: denormal floats kept. So does the runtime of Apple's kernels where
+    /// their compiler says that they keep them.
+    KeepDenormals,
 }
 
 impl Mode {
@@ -89,6 +93,9 @@ impl Mode {
             Self::ContractOff => &["-O1", "-ffp-contract=off", "-Xclang", HALF],
             Self::ContractFast => &["-O2", "-ffp-contract=fast", "-Xclang", HALF],
             Self::HalfExcess => &["-O1", "-ffp-contract=on"],
+            Self::KeepDenormals => {
+                &["-O1", "-ffp-contract=on", "-Xclang", HALF, "-DOVERLAY_KEEP_DENORMALS"]
+            }
         }
     }
 
@@ -109,6 +116,8 @@ pub enum Content {
 /// One translation unit.
 #[derive(Clone, Debug)]
 pub struct Unit {
+    /// What it is to a person: "half, 4 bits", or a file's name.
+    pub name: String,
     /// What it holds.
     pub content: Content,
     /// The text; a file name of `SOURCES` is `#include "name"`.
@@ -346,7 +355,8 @@ impl Workshop {
                 let text = format!("#include \"{file}\"\n");
                 // No kernel is in them: only their speed depends on this.
                 let flags = if mode == Mode::Symbolic { vec!["-O2"] } else { Vec::new() };
-                self.compile(&Unit { content: Content::Support, text, flags, mode })
+                let name = (*file).to_string();
+                self.compile(&Unit { name, content: Content::Support, text, flags, mode })
             })
             .collect()
     }
@@ -399,35 +409,6 @@ impl LinkKind {
     fn flags(self) -> &'static [&'static str] {
         if self == Self::Library { &["-shared"] } else { &[] }
     }
-}
-
-/// Does `work` for every item, as many at a time as there are cores, and gives
-/// the results in the items' order.
-///
-/// # Errors
-/// The first error in that order.
-pub fn in_parallel<T: Sync, R: Send>(
-    items: &[T],
-    work: impl Fn(&T) -> Result<R, HarnessError> + Sync,
-) -> Result<Vec<R>, HarnessError> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(index) else { break };
-                    let result = work(item);
-                    done.lock().expect("no worker panics with the lock").push((index, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().expect("no worker panics with the lock");
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Where the harness keeps things in the tool's cache folder.

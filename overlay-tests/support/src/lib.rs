@@ -78,6 +78,8 @@ struct Planned {
 #[derive(Default)]
 pub struct Suite {
     planned: Vec<Planned>,
+    /// Flags of its own, which are none of libtest's.
+    flags: Vec<&'static str>,
 }
 
 impl Suite {
@@ -106,10 +108,17 @@ impl Suite {
         self.planned.push(Planned { trial, needs: needs.into_iter().collect() });
     }
 
+    /// Takes a flag of the binary's own, such as `--full`; whether it is set.
+    pub fn flag(&mut self, flag: &'static str) -> bool {
+        self.flags.push(flag);
+        std::env::args().any(|argument| argument == flag)
+    }
+
     /// Runs what the command line asks for and names every skip.
     #[must_use]
     pub fn run(self) -> ExitCode {
-        let mut arguments = Arguments::from_args();
+        let own = |argument: &String| self.flags.iter().any(|flag| flag == argument);
+        let mut arguments = Arguments::from_iter(std::env::args().filter(|a| !own(a)));
         if arguments.ignored && !arguments.list {
             eprintln!("--ignored: the skipped tests cannot run here");
             return ExitCode::FAILURE;

@@ -1,20 +1,24 @@
 //! `overlay verify --kernels`: the kernels of a laid tree, proven on the host.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use mlx_overlay_engine::cache::Cache;
-use mlx_overlay_harness::report::{Load, Loads, Proof, Report, Traffic};
+use mlx_overlay_harness::report::{Load, Loads, Mutant, Proof, Report, Traffic};
 use mlx_overlay_harness::{HarnessError, Options, Set, Step};
 
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
 use crate::cli::render;
 use crate::cli::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
 
+/// Failing cells of a proof that are printed.
+const FAULTS: usize = 10;
+
 /// Proves the kernels of a tree and prints the report.
 ///
 /// # Errors
-/// A compiler is missing, the folder is no MLX tree, or the kernels do not
-/// compile at all.
+/// Before anything is run: a tool or the wheel is missing, the folder is no MLX
+/// tree, or its text is not the one that the mutants are made of.
 pub fn run(tree: &Path, set: Set, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
     let cache = Cache::of_user()?;
@@ -32,7 +36,7 @@ pub fn run(tree: &Path, set: Set, ui: &mut Ui) -> Result<Outcome, CommandError> 
             let holds = report.holds();
             ui.json("kernels", 1, &serde_json::json!({ "holds": holds, "report": report }));
         }
-        _ => print(&report, ui),
+        _ => text(&report).into_iter().for_each(|line| ui.line(line)),
     }
     Ok(if report.holds() { Outcome::Done } else { Outcome::NeedsPerson })
 }
@@ -41,6 +45,7 @@ fn refused(error: HarnessError) -> CommandError {
     let kind = match &error {
         HarnessError::MissingTool { .. } | HarnessError::Wheel { .. } => ErrorKind::Missing,
         HarnessError::NotATree { .. } => ErrorKind::Refused,
+        HarnessError::Mutations { .. } => ErrorKind::NeedsPerson,
         _ => ErrorKind::Failed,
     };
     let hint = match &error {
@@ -56,25 +61,24 @@ fn refused(error: HarnessError) -> CommandError {
     hint.into_iter().fold(error, CommandError::hint)
 }
 
-fn print(report: &Report, ui: &mut Ui) {
-    ui.line(paint(BOLD, &report.tree));
-    ui.line(format!("  compiled by {}, run as a {}", report.compiler, report.ran_on));
-    for proof in &report.proofs {
-        print_proof(proof, ui);
+/// The report as text, line by line.
+fn text(report: &Report) -> Vec<String> {
+    let mut lines = vec![
+        paint(BOLD, &report.tree),
+        format!("  compiled by {}, run as a {}", report.compiler, report.ran_on),
+    ];
+    lines.extend(report.proofs.iter().flat_map(proof_lines));
+    if !report.mutants.is_empty() {
+        lines.push(paint(BOLD, "mutants"));
     }
-    ui.line(paint(BOLD, "mutants"));
-    for mutant in &report.mutants {
-        let by = mutant.caught_by.join(", ");
-        ui.line(match by.as_str() {
-            "" => format!("  {} {:<22} {}", paint(BAD, "SURVIVES"), mutant.name, mutant.meaning),
-            by => format!("  {}   {:<22} {by}", paint(GOOD, "caught"), mutant.name),
-        });
+    lines.extend(report.mutants.iter().map(mutant_line));
+    if !report.traffic.is_empty() {
+        lines.extend(traffic_lines(&report.traffic));
     }
-    print_traffic(&report.traffic, ui);
     for left in &report.not_run {
-        ui.line(format!("{} {}: {}", paint(WARN, "not run:"), left.what, left.why));
+        lines.push(format!("{} {}: {}", paint(WARN, "not run:"), left.what, left.why));
     }
-    let caught = report.mutants.iter().filter(|mutant| !mutant.caught_by.is_empty()).count();
+    let caught = report.mutants.iter().filter(|mutant| mutant.caught()).count();
     let (cells, equal) = report
         .proofs
         .iter()
@@ -85,32 +89,45 @@ fn print(report: &Report, ui: &mut Ui) {
         render::count(report.mutants.len(), "mutant"),
         report.seconds
     );
-    let style = if report.holds() { GOOD } else { BAD };
-    ui.line(paint(style, summary));
+    lines.push(paint(if report.holds() { GOOD } else { BAD }, summary));
+    lines
 }
 
-fn print_proof(proof: &Proof, ui: &mut Ui) {
+fn proof_lines(proof: &Proof) -> Vec<String> {
     let Proof { name, meaning, cells, equal, values, faults, seconds } = proof;
     let (style, word) = if proof.holds() { (GOOD, "holds") } else { (BAD, "FAILS") };
     let word = paint(style, word);
-    ui.line(format!("{word} {name}: {equal} of {cells} cells, {values} values, {seconds:.0} s"));
-    ui.line(format!("      {}", paint(DIM, meaning)));
-    for fault in faults {
-        ui.line(format!("      {}", paint(BAD, fault)));
+    let mut lines = vec![
+        format!("{word} {name}: {equal} of {cells} cells, {values} values, {seconds:.0} s"),
+        format!("      {}", paint(DIM, meaning)),
+    ];
+    let first = faults.iter().take(FAULTS);
+    lines.extend(first.map(|fault| format!("      {}", paint(BAD, fault))));
+    if let Some(more @ 1..) = faults.len().checked_sub(FAULTS) {
+        lines.push(format!("      and {more} more; --format json has all"));
     }
+    lines
+}
+
+fn mutant_line(mutant: &Mutant) -> String {
+    let Mutant { name, meaning, caught_by, fault } = mutant;
+    let (style, word, what) = match fault {
+        Some(why) => (BAD, "not judged", why.clone()),
+        None if caught_by.is_empty() => (BAD, "SURVIVES", (*meaning).to_string()),
+        None => (GOOD, "caught", caught_by.join(", ")),
+    };
+    format!("  {} {name:<22} {what}", paint(style, format!("{word:<10}")))
 }
 
 /// The worst shape of each tile; JSON has all of them.
-fn print_traffic(traffic: &[Traffic], ui: &mut Ui) {
+fn traffic_lines(traffic: &[Traffic]) -> Vec<String> {
     let read = |loads: &Loads| loads.w.distinct + loads.groups().distinct + loads.x.distinct;
-    ui.line(paint(BOLD, "device memory read for one output (streamed / qmv)"));
-    let mut tiles: Vec<u32> = traffic.iter().map(|one| one.tile).collect();
-    tiles.sort_unstable();
-    tiles.dedup();
+    let mut lines = vec![paint(BOLD, "device memory read for one output (streamed / qmv)")];
+    let tiles: BTreeSet<u32> = traffic.iter().map(|one| one.tile).collect();
     for tile in tiles {
         let of = traffic.iter().filter(|one| one.tile == tile);
         let Some(worst) = of.max_by_key(|one| read(&one.streamed) / one.outputs) else { continue };
-        ui.line(format!("  {}", worst.cell));
+        lines.push(format!("  {}", worst.cell));
         let part = |what: &str, of: &dyn Fn(&Loads) -> Load| {
             let each = |value: u64| value as f64 / worst.outputs as f64;
             let (new, old) = (of(&worst.streamed), of(&worst.narrow));
@@ -122,8 +139,84 @@ fn print_traffic(traffic: &[Traffic], ui: &mut Ui) {
                 each(old.loads),
             )
         };
-        ui.line(part("weights", &|loads| loads.w));
-        ui.line(part("scales and biases", &Loads::groups));
-        ui.line(part("x", &|loads| loads.x));
+        lines.push(part("weights", &|loads| loads.w));
+        lines.push(part("scales and biases", &Loads::groups));
+        lines.push(part("x", &|loads| loads.x));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+
+    use super::*;
+
+    fn report(faults: usize, mutants: Vec<Mutant>) -> Report {
+        let proof = Proof {
+            name: "numeric parity",
+            meaning: "bits",
+            cells: 20,
+            equal: 20 - faults,
+            values: 0,
+            faults: (0..faults).map(|cell| format!("cell {cell} differs")).collect(),
+            seconds: 1.0,
+        };
+        Report {
+            tree: "tree".into(),
+            set: Set::Quick,
+            compiler: "clang".into(),
+            ran_on: "host simulation",
+            proofs: vec![proof],
+            mutants,
+            traffic: Vec::new(),
+            not_run: Vec::new(),
+            seconds: 1.0,
+        }
+    }
+
+    /// The text without its colours.
+    fn said(report: &Report) -> String {
+        strip_str(&text(report).join("\n")).to_string()
+    }
+
+    #[test]
+    fn faults_that_are_not_printed_are_counted() {
+        let said = |faults| said(&report(faults, Vec::new()));
+        assert!(said(12).contains("cell 9 differs\n      and 2 more; "), "{}", said(12));
+        assert!(!said(12).contains("cell 10"), "{}", said(12));
+        assert!(!said(10).contains(" more"), "{}", said(10));
+    }
+
+    #[test]
+    fn nothing_stands_under_no_heading() {
+        let said = said(&report(1, Vec::new()));
+        assert!(!said.contains("mutants\n") && !said.contains("device memory"), "{said}");
+    }
+
+    #[test]
+    fn a_mutant_is_caught_or_survives_or_was_not_judged() {
+        let mutant = |caught_by: &[&'static str], fault: Option<&str>| Mutant {
+            name: "m",
+            meaning: "what it means",
+            caught_by: caught_by.to_vec(),
+            fault: fault.map(Into::into),
+        };
+        let mutants = vec![
+            mutant(&["numeric", "symbolic"], None),
+            mutant(&[], None),
+            mutant(&[], Some("clang refuses it")),
+        ];
+        let said = said(&report(0, mutants));
+        for wanted in [
+            "numeric, symbolic",
+            "SURVIVES",
+            "what it means",
+            "not judged",
+            "clang refuses it",
+            "1 of 3 mutants caught",
+        ] {
+            assert!(said.contains(wanted), "{wanted}: {said}");
+        }
     }
 }

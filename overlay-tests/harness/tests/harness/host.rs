@@ -21,6 +21,7 @@ pub fn add(suite: &mut Suite) {
     test("a_read_past_a_buffer_is_an_error", a_read_past_a_buffer_is_an_error);
     test("a_write_to_an_input_is_an_error", a_write_to_an_input_is_an_error);
     test("a_barrier_is_refused", a_barrier_is_refused);
+    test("a_kernel_that_does_not_end_is_an_error", a_kernel_that_does_not_end_is_an_error);
     test("an_unknown_kernel_is_refused", an_unknown_kernel_is_refused);
     test("denormals_are_flushed", denormals_are_flushed);
     test("products_of_one_expression_fuse", products_of_one_expression_fuse);
@@ -79,7 +80,7 @@ fn outcome(body: &str, input: &[f32; 32]) -> Result<Vec<f32>, String> {
             Buffer { index: 1, is_output: true, bytes: vec![0; 128] },
         ],
     };
-    let mut runner = Runner::start(&program).unwrap();
+    let mut runner = Runner::start_for(&program, 2).unwrap();
     let outputs = runner.run(&dispatch).unwrap()?;
     let values = outputs[0].chunks_exact(4).map(|c| f32::from_le_bytes(c.try_into().unwrap()));
     Ok(values.collect())
@@ -116,6 +117,11 @@ fn a_write_to_an_input_is_an_error() {
 fn a_barrier_is_refused() {
     let got = outcome("threadgroup_barrier(mem_flags::mem_threadgroup);", &ramp());
     assert!(got.unwrap_err().contains("barrier"));
+}
+
+fn a_kernel_that_does_not_end_is_an_error() {
+    let got = outcome("while (in[0] > out[0]) {}", &[1.0; 32]);
+    assert!(got.unwrap_err().contains("the kernel does not end"));
 }
 
 fn an_unknown_kernel_is_refused() {

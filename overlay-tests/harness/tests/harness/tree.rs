@@ -1,11 +1,15 @@
 //! Tests that need a laid tree: `MLX_OVERLAY_TREE`, or what `overlay apply`
 //! left in target/overlay.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use mlx_overlay_harness::air;
 use mlx_overlay_harness::cells::{Cell, Draw};
 use mlx_overlay_harness::kernels::{Family, Kernel, Number};
 use mlx_overlay_harness::library::{Source, library};
+use mlx_overlay_harness::metallib;
+use mlx_overlay_harness::modes;
 use mlx_overlay_harness::oracle;
 use mlx_overlay_harness::parity::parity;
 use mlx_overlay_harness::runner::Runner;
@@ -28,6 +32,16 @@ pub fn add(suite: &mut Suite) {
         "tree::a_wrong_compile_mode_is_not_apple_s",
         all(),
         a_wrong_compile_mode_is_not_apple_s,
+    );
+    suite.test_needing(
+        "tree::kept_denormals_are_not_apple_s",
+        all(),
+        kept_denormals_are_not_apple_s,
+    );
+    suite.test_needing(
+        "tree::bitcode_of_another_wheel_is_not_taken",
+        [laid(), clang(), Need::program("python3", "python3")],
+        bitcode_of_another_wheel_is_not_taken,
     );
     suite.test_needing("tree::libraries_have_their_kernels", all(), libraries_have_their_kernels);
 }
@@ -94,31 +108,56 @@ fn apple_s_own_qmv_wide_is_not_its_qmv() {
     assert!(verdict.differing > 20, "{verdict:?}");
 }
 
-/// The oracle tells Apple's compile mode from its neighbours.
+/// The oracle tells Apple's compile mode from its neighbours, and the run says so.
 fn a_wrong_compile_mode_is_not_apple_s() {
     let shop = shop();
-    let cells: Vec<(Cell, Family)> = [Number::Float, Number::Half]
+    let all: Vec<_> = [Number::Float, Number::Half]
         .into_iter()
-        .flat_map(|number| [1, 2, 3].map(|seed| cell(number, seed)))
-        .map(|cell| (cell.clone(), Family::Narrow(cell.order())))
+        .flat_map(|number| [Draw::Plain, Draw::Tiny].map(|draw| modes::cells(number, draw)))
+        .flatten()
         .collect();
-    let apple = oracle::program(&shop, &cells).unwrap();
-    let differing = |mode, number| {
-        let mut apple = Runner::start(&apple).unwrap();
-        let mut shim = start(&shop, oracle::kernels(&cells), mode);
-        let of = cells.iter().filter(|(cell, _)| cell.number == number);
-        of.map(|(cell, family)| {
-            oracle::agree(&mut shim, &mut apple, cell, *family).unwrap().differing
-        })
-        .sum::<usize>()
-    };
+    let apple = oracle::program(&shop, &all).unwrap();
     for right in [Mode::Apple, Mode::Checked] {
-        assert_eq!(differing(right, Number::Float), 0);
-        assert_eq!(differing(right, Number::Half), 0);
+        let shim = modes::shim(&shop, right, &all).unwrap();
+        assert_eq!(modes::differing(&shim, &apple, &all).unwrap(), 0, "{right:?}");
     }
-    assert!(differing(Mode::ContractOff, Number::Float) > 0);
-    assert!(differing(Mode::ContractFast, Number::Float) > 0);
-    assert!(differing(Mode::HalfExcess, Number::Half) > 0);
+    let right = modes::shim(&shop, Mode::Apple, &all).unwrap();
+    let mutants = modes::run(&shop, &right, &apple);
+    assert_eq!(mutants.len(), 4);
+    for mutant in &mutants {
+        assert_eq!(mutant.caught_by, ["oracle"], "{mutant:?}");
+    }
+    // Were the right mode wrong, none of them would say anything.
+    let wrong = modes::shim(&shop, Mode::ContractOff, &all).unwrap();
+    let faults = modes::run(&shop, &wrong, &apple).into_iter().filter_map(|mutant| mutant.fault);
+    assert!(faults.count() > 0);
+}
+
+/// Kept denormals show in inputs with denormals, and nowhere else.
+fn kept_denormals_are_not_apple_s() {
+    let shop = shop();
+    let of = |draw| {
+        let cells = modes::cells(Number::Float, draw);
+        let apple = oracle::program(&shop, &cells).unwrap();
+        let shim = modes::shim(&shop, Mode::KeepDenormals, &cells).unwrap();
+        modes::differing(&shim, &apple, &cells).unwrap()
+    };
+    assert_eq!(of(Draw::Plain), 0);
+    assert!(of(Draw::Tiny) > 0);
+}
+
+/// What another wheel, or an overlay that did not tell wheels apart, left.
+fn bitcode_of_another_wheel_is_not_taken() {
+    let shop = shop();
+    let name = cell(Number::Half, 1).kernel(Family::Wide).host_name();
+    let air = shop.store().join("air");
+    for folder in [air.clone(), air.join("0".repeat(64))] {
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(format!("{name}.bc")), "of another wheel").unwrap();
+    }
+    let kept = air::bitcodes(&shop, std::slice::from_ref(&name)).unwrap();
+    assert_eq!(kept, [air.join(metallib::SHA256).join(format!("{name}.bc"))]);
+    assert_ne!(fs::read(&kept[0]).unwrap(), b"of another wheel");
 }
 
 fn libraries_have_their_kernels() {
@@ -126,7 +165,7 @@ fn libraries_have_their_kernels() {
     let name = cell(Number::Half, 1).kernel(Family::Wide).host_name();
     for source in [Source::Text, Source::Apple] {
         let library = library(&shop, source, std::slice::from_ref(&name)).unwrap();
-        let bytes = std::fs::read(library).unwrap();
+        let bytes = fs::read(library).unwrap();
         for text in ["overlay_kernel_run", &name] {
             let found = bytes.windows(text.len()).any(|window| window == text.as_bytes());
             assert!(found, "{source:?}: {text}");
