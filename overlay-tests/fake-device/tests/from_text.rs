@@ -25,15 +25,19 @@ fn compiled(definitions: &BTreeSet<String>) -> Result<Compiled, HarnessError> {
     instantiations::compile(&tree(), &cache::folder().expect("a cache folder"), definitions)
 }
 
-/// One architecture for each way the rule goes; every product and policy; an M
-/// for each tile, and one above every limit. Each list is held against the text
-/// that MLX hands to Metal's compiler, and compiled as far as this host can.
+/// One architecture for each way the rule goes; every product and policy; every
+/// M of up to three tiles, the largest below any limit, and one above them all.
+/// MLX writes a list once for a host name in a process, so that on two of the
+/// architectures the largest M comes first. Each list is held against its host
+/// name and the text that MLX hands to Metal's compiler, and compiled as far as
+/// this host can.
 fn lists_fit() {
-    let rows = [1, 2, 3, 4, 5, 40];
+    let mut rows: Vec<u32> = (1..=12).chain([32, 40]).collect();
     let mut wrong = Vec::new();
     let mut all = BTreeSet::new();
     for (generation, size) in [(13, 'g'), (15, 'd'), (17, 's')] {
         let architecture = Architecture { generation, size };
+        rows.reverse();
         let mut device = device(Kernels::FromText, generation, size);
         // Each list once, with the number of the text it is for.
         let mut lists = BTreeMap::new();
@@ -50,14 +54,17 @@ fn lists_fit() {
                         }
                     };
                     let Expected { exactly, .. } = expected(architecture, &product, m, policy);
-                    if let Some((name, grid, _)) = exactly {
-                        let first = &dispatches[0];
-                        let kernel = instantiations::kernel(&first.definition);
-                        if (&first.kernel, first.grid) != (&name, grid)
-                            || kernel != Some(named(&name).as_str())
-                        {
-                            wrong.push(format!("{first:?} where {name} is expected"));
-                        }
+                    // Of a matrix product only the family is expected.
+                    let first = &dispatches[0];
+                    let (name, grid) = match exactly {
+                        Some((name, grid, _)) => (name, grid),
+                        None => (first.kernel.clone(), first.grid),
+                    };
+                    let kernel = instantiations::kernel(&first.definition);
+                    if (&first.kernel, first.grid) != (&name, grid)
+                        || kernel != Some(named(&name).as_str())
+                    {
+                        wrong.push(format!("{first:?} where {name} is expected"));
                     }
                     for dispatch in dispatches.iter().filter(|d| !d.definition.is_empty()) {
                         lists.insert(dispatch.definition.clone(), dispatch.source);
@@ -86,24 +93,33 @@ fn lists_fit() {
     assert!(bodies > 300 && signatures > 50, "{compiled:?}");
 }
 
-/// The kernel, with its arguments, that a host name of the `qmv` families names.
+/// The kernel, with its arguments, that a host name of the `qmv` families or of a
+/// transposed matrix product names.
 fn named(host_name: &str) -> String {
     let parts = host_name.split_once('_').zip(host_name.split_once("_gs_"));
     let ((mode, _), (head, tail)) = parts.expect("a mode and a group size");
-    let (tail, batched) = tail.rsplit_once("_batch_").expect("batched or not");
     let number = ["_float16_t", "_bfloat16_t", "_float"].into_iter().find(|n| head.ends_with(n));
     let number = number.expect("a type");
     let family = &head[mode.len() + 1..head.len() - number.len()];
     let mode = if mode == "affine" { mode } else { "fp" };
+    // A matrix product in parts has no batch.
+    let (tail, batched) = tail.rsplit_once("_batch_").unwrap_or((tail, ""));
     let (tail, rows) = tail.split_once("_r_").unwrap_or((tail, "4"));
-    // Group size, bits, and what else stands between: tile, lanes, or K.
-    let values: Vec<&str> = tail.split('_').step_by(2).collect();
-    let last = if matches!(family, "qmv" | "qmv_fast") {
-        format!("{batched}, 0, {rows}")
-    } else {
-        batched.to_string()
-    };
-    format!("{mode}_{family}<{}, {}, {last}>", &number[1..], values.join(", "))
+    // Group size, bits, and what else stands between: tile, lanes, K, or whether
+    // N is whole.
+    let mut values: Vec<&str> = tail.split('_').step_by(2).collect();
+    for value in &mut values {
+        *value = match *value {
+            "true" => "1",
+            "false" => "0",
+            value => value,
+        };
+    }
+    values.extend(Some(batched).filter(|batched| !batched.is_empty()));
+    if matches!(family, "qmv" | "qmv_fast") {
+        values.extend(["0", rows]);
+    }
+    format!("{mode}_{family}<{}, {}>", &number[1..], values.join(", "))
 }
 
 /// clang judges counts, kinds and what a body makes of the arguments.

@@ -202,7 +202,7 @@ fn before() {
             break;
         }
     }
-    let (limit, fast) = ("watch get_qmv_batch_limit".to_owned(), "watch qmv: bool fast".to_owned());
+    let (limit, fast) = ("watch get_qmv_batch_limit".to_owned(), "watch qmv".to_owned());
     let expected = [("8d6662986", vec![fast.clone()]), ("8056817bd", vec![limit, fast])];
     assert_eq!(stops, expected);
 }

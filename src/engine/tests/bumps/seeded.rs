@@ -21,7 +21,7 @@ const HOST: &str = "mlx/backend/metal/quantized.cpp";
 
 /// What is replaced in which file, counted from 0 where it stands often, and
 /// the contract that must tell.
-const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 10] = [
+const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 13] = [
     (
         "the accumulation is split",
         HEADER,
@@ -55,7 +55,7 @@ const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 10] = [
         "bool fast = N % bn == 0 && K % qmv_fast_k_alignment(bits) == 0;",
         0,
         "bool fast = N % bn == 0 || K % qmv_fast_k_alignment(bits) == 0;",
-        "qmv: bool fast",
+        "qmv",
         Status::Changed,
     ),
     (
@@ -64,7 +64,34 @@ const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 10] = [
         "int results_per_simdgroup = use_narrow_qmv ? 2 : 4;",
         0,
         "int results_per_simdgroup = use_narrow_qmv ? 2 : 4; fast = fast && M < 3;",
-        "qmv: bool fast",
+        "qmv",
+        Status::Changed,
+    ),
+    (
+        "the host takes one vector elsewhere",
+        HOST,
+        "bool fast = N % bn == 0 && K % qmv_fast_k_alignment(bits) == 0;",
+        0,
+        "if (M == 1) return; bool fast = N % bn == 0 && K % qmv_fast_k_alignment(bits) == 0;",
+        "qmv",
+        Status::Changed,
+    ),
+    (
+        "kernels compiled ahead have fast math too",
+        "mlx/backend/metal/kernels/CMakeLists.txt",
+        "-fno-fast-math",
+        0,
+        "-fno-fast-math -ffast-math",
+        "mlx/backend/metal/kernels/CMakeLists.txt: function(build_kernel_base TARGET SRCFILE DEPS)",
+        Status::Changed,
+    ),
+    (
+        "a pragma stands before the functions",
+        HEADER,
+        "#include <metal_simdgroup>",
+        0,
+        "#include <metal_simdgroup>\n#pragma clang fp reassociate(on)\n",
+        "mlx/backend/metal/kernels/quantized.h: #include <metal_simdgroup>",
         Status::Changed,
     ),
     (
