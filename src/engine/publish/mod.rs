@@ -16,7 +16,7 @@
 //! ```
 //!
 //! A folder of that name that nobody of ours made is left alone, and nothing is
-//! published beside it: see [`work_folder`](crate::work_folder).
+//! published beside it: see `work_folder`.
 //!
 //! Whoever is killed leaves the old tree or the new one at `DEST`. Where the
 //! file system cannot exchange, `DEST` may be missing for as long as two
