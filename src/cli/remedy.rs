@@ -43,10 +43,7 @@ impl Apply {
         let pin = project.and_then(|p| p.pins().find(|pin| pin.commit == identity.pin));
         let mut apply = match (project, pin) {
             (Some(project), Some(pin)) => Self::at(project, pin, at, Some(place)),
-            _ => Self {
-                words: vec!["--out".into(), word(&absolute(place).display().to_string())],
-                but: " (in the project that it was laid from)",
-            },
+            _ => Self::elsewhere(place),
         };
         if pin.is_none() {
             apply.words.extend(at.into_iter().flat_map(|at| ["--at".into(), word(at)]));
@@ -68,10 +65,15 @@ impl Apply {
                 apply.but = " (and the --pin, --at and --group that it was laid with)";
                 apply
             }
-            None => Self {
-                words: vec!["--out".into(), word(&absolute(place).display().to_string())],
-                but: " (in the project that it was laid from)",
-            },
+            None => Self::elsewhere(place),
+        }
+    }
+
+    /// For a tree of another project's.
+    fn elsewhere(place: &Path) -> Self {
+        Self {
+            words: vec!["--out".into(), word(&absolute(place).display().to_string())],
+            but: " (in the project that it was laid from)",
         }
     }
 

@@ -45,32 +45,24 @@ pub(crate) fn owner(folder: &Path, marks: &[&str]) -> io::Result<Owner> {
             Err(e) => return Err(e),
         }
         names.sort();
-        let others: Vec<_> = names.iter().filter(|name| *name != LOCK).collect();
-        let marked = others.iter().any(|name| marks.iter().any(|mark| *name == mark));
-        let show = |name: &std::ffi::OsStr| name.to_string_lossy().into_owned();
-        let Some(first) = others.first() else {
-            if names.is_empty() {
-                return Ok(Owner::Nobody);
-            }
-            return match text(folder)? {
-                // Killed, or at work, between making the lock and signing it.
-                Some(text) if text.is_empty() => Ok(Owner::Nobody),
-                Some(text) if text.starts_with(SIGNATURE) => Ok(Owner::Overlay),
-                Some(_) => Ok(Owner::Other(LOCK.into())),
+        let lock = match names.iter().any(|name| name == LOCK) {
+            false => String::new(),
+            true => match text(folder)? {
+                Some(text) => text,
                 // The last holder cleared the folder since it was listed.
                 None => continue,
-            };
+            },
         };
-        if names.len() == others.len() {
-            return Ok(if marked { Owner::Overlay } else { Owner::Other(show(first)) });
-        }
-        return match text(folder)? {
-            Some(text) if text.starts_with(SIGNATURE) => Ok(Owner::Overlay),
-            Some(text) if text.is_empty() && marked => Ok(Owner::Overlay),
-            Some(text) if text.is_empty() => Ok(Owner::Other(show(first))),
-            Some(_) => Ok(Owner::Other(LOCK.into())),
-            None => continue,
-        };
+        names.retain(|name| name != LOCK);
+        let marked = names.iter().any(|name| marks.iter().any(|mark| name == mark));
+        return Ok(match names.first() {
+            _ if lock.starts_with(SIGNATURE) => Owner::Overlay,
+            _ if !lock.is_empty() => Owner::Other(LOCK.into()),
+            _ if marked => Owner::Overlay,
+            Some(first) => Owner::Other(first.to_string_lossy().into_owned()),
+            // An empty lock: killed, or at work, between making and signing it.
+            None => Owner::Nobody,
+        });
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use overlay_tests_support::Suite;
 
-use crate::tool::Tool;
+use crate::tool::{Run, Tool};
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
@@ -64,17 +64,24 @@ fn missing_llvm() {
     }
 }
 
-/// Offline and without the wheel no LLVM is asked for.
-fn no_sanitizers() {
+/// Verifies a tree with these files among its kernels, by such a clang, offline.
+fn verify(clang: &str, files: &[(&str, &str)]) -> Run {
     let tool = Tool::new();
-    let (path, clang) = path_with_clang(&tool, CLANG);
+    let (path, clang) = path_with_clang(&tool, clang);
     let kernels = tool.path("tree/mlx/backend/metal/kernels");
     fs::create_dir_all(&kernels).unwrap();
-    fs::write(kernels.join("quantized.metal"), "").unwrap();
-    let run = tool.run_with(
+    for (name, text) in files {
+        fs::write(kernels.join(name), text).unwrap();
+    }
+    tool.run_with(
         &[("PATH", path.as_str()), ("MLX_OVERLAY_CLANG", clang.as_str())],
         ["verify", "--kernels", "--offline", "tree"],
-    );
+    )
+}
+
+/// Offline and without the wheel no LLVM is asked for.
+fn no_sanitizers() {
+    let run = verify(CLANG, &[("quantized.metal", "")]);
     run.assert_status(4);
     for wanted in ["cannot find libclang_rt", "apt-get install -y libclang-rt-16-dev"] {
         assert!(run.stderr().contains(wanted), "{wanted}: {}", run.shown());
@@ -83,17 +90,8 @@ fn no_sanitizers() {
 
 /// Each with the text it looks for, and nothing is compiled.
 fn misfits() {
-    let tool = Tool::new();
-    let (path, clang) = path_with_clang(&tool, LINKING_CLANG);
-    let kernels = tool.path("tree/mlx/backend/metal/kernels");
-    fs::create_dir_all(&kernels).unwrap();
-    fs::write(kernels.join("quantized.metal"), "").unwrap();
     let text = "METAL_FUNC void qmv_fast_streamed_impl() {\n  simd_sum(result[v][row]);\n}\n";
-    fs::write(kernels.join("quantized.h"), text).unwrap();
-    let run = tool.run_with(
-        &[("PATH", path.as_str()), ("MLX_OVERLAY_CLANG", clang.as_str())],
-        ["verify", "--kernels", "--offline", "tree"],
-    );
+    let run = verify(LINKING_CLANG, &[("quantized.metal", ""), ("quantized.h", text)]);
     run.assert_status(1);
     for wanted in [
         "do not fit mlx/backend/metal/kernels/quantized.h",

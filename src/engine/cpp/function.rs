@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::Condition;
 use super::lex::{Kind, Token, lex};
 
 /// A function definition: byte spans in the text it was found in.
@@ -121,16 +122,15 @@ fn partners(text: &[u8], tokens: &[Token]) -> Vec<Option<usize>> {
     for (i, token) in tokens.iter().enumerate() {
         let word = token.of(text);
         if token.kind == Kind::Directive {
-            let directive: Vec<u8> =
-                word[1..].iter().copied().skip_while(u8::is_ascii_whitespace).take(4).collect();
-            if directive.starts_with(b"if") {
-                at_if.push(open.clone());
-            } else if directive.starts_with(b"el") {
-                if let Some(saved) = at_if.last() {
-                    open.clone_from(saved);
+            match Condition::of(word) {
+                Some(Condition::If) => at_if.push(open.clone()),
+                Some(Condition::Else) => {
+                    if let Some(saved) = at_if.last() {
+                        open.clone_from(saved);
+                    }
                 }
-            } else if directive == b"endi" {
-                at_if.pop();
+                Some(Condition::EndIf) => _ = at_if.pop(),
+                None => {}
             }
             continue;
         }

@@ -266,20 +266,32 @@ impl Lexer<'_> {
 
     /// `"delimiter( … )delimiter"`, or an ordinary literal where it is none.
     fn raw_string(&mut self) -> Kind {
-        let after = &self.text[self.at + 1..];
-        let delimiter =
-            after.iter().take(17).position(|b| *b == b'(').map(|n| &after[..n]).filter(|d| {
-                !d.iter().any(|b| b.is_ascii_whitespace() || matches!(b, b')' | b'\\'))
-            });
-        let Some(delimiter) = delimiter else {
+        let Some(close) = close_of_raw(self.rest()) else {
             return self.quoted(b'"', Kind::Text);
         };
-        let close = [b")", delimiter, b"\""].concat();
-        let body = &after[delimiter.len() + 1..];
+        // `"delimiter(` is as long as `)delimiter"`.
+        let body = &self.rest()[close.len()..];
         let length = memchr::memmem::find(body, &close).map(|n| n + close.len());
-        self.at += 1 + delimiter.len() + 1 + length.unwrap_or(body.len());
+        self.at += close.len() + length.unwrap_or(body.len());
         Kind::Text
     }
+}
+
+/// What closes a raw string, given its text from the quote on; nothing where the
+/// text begins none.
+fn close_of_raw(quoted: &[u8]) -> Option<Vec<u8>> {
+    let after = quoted.strip_prefix(b"\"")?;
+    let delimiter = &after[..after.iter().take(17).position(|b| *b == b'(')?];
+    let odd = |b: &u8| b.is_ascii_whitespace() || matches!(b, b')' | b'\\');
+    (!delimiter.iter().any(odd)).then(|| [b")", delimiter, b"\""].concat())
+}
+
+/// What ends a raw string, given a text token or its beginning; nothing where it is no
+/// raw string.
+#[must_use]
+pub fn raw_string_end(token: &[u8]) -> Option<Vec<u8>> {
+    let quote = token.iter().position(|b| *b == b'"')?;
+    token[..quote].ends_with(b"R").then(|| close_of_raw(&token[quote..]))?
 }
 
 #[cfg(test)]

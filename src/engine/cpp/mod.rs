@@ -11,7 +11,33 @@ pub mod lex;
 pub mod preprocess;
 
 pub use function::{FindError, Function, find};
-pub use lex::{Kind, Token, lex, lex_line};
+pub use lex::{Kind, Token, lex, lex_line, raw_string_end};
+
+/// What of a condition begins with a directive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Its first branch.
+    If,
+    /// A later branch.
+    Else,
+    /// What is after it.
+    EndIf,
+}
+
+impl Condition {
+    /// Of a directive, given from its `#` on.
+    #[must_use]
+    pub fn of(directive: &[u8]) -> Option<Self> {
+        let rest = directive[1..].trim_ascii_start();
+        let end = rest.iter().position(|b| !b.is_ascii_alphabetic()).unwrap_or(rest.len());
+        match &rest[..end] {
+            b"if" | b"ifdef" | b"ifndef" => Some(Self::If),
+            b"else" | b"elif" | b"elifdef" | b"elifndef" => Some(Self::Else),
+            b"endif" => Some(Self::EndIf),
+            _ => None,
+        }
+    }
+}
 
 /// The meaning-bearing tokens of a text, each with the place it has there:
 /// what is left when comments and white space are dropped, preprocessor lines

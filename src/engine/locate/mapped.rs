@@ -41,10 +41,10 @@ pub fn place_mapped(hunks: &[Hunk], base: &[&[u8]], text: &[&[u8]]) -> Vec<Place
     places
 }
 
-/// As [`place_mapped`], where the places in the base are known already, and where its
-/// lines went. What changed in a hunk's function
-/// further out than its context is not looked for, nor is it told of one that
-/// has no place whether its function is gone: neither decides its class.
+/// As [`place_mapped`], where the places in the base are known already, and
+/// where its lines went. What changed in a hunk's function further out than its
+/// context is not looked for, nor is it told of one that has no place whether
+/// its function is gone: neither decides its class.
 #[must_use]
 pub fn map_places(
     hunks: &[Hunk],
@@ -116,12 +116,7 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
     }
     let first = kept.first().expect("a hunk has a change, and each that is not kept returned");
     let last = kept.last().expect("as above");
-    let whole = placed
-        .site
-        .clone()
-        .map(|line| map.line(line))
-        .enumerate()
-        .all(|(i, line)| line.is_some() && line == map.line(placed.site.start).map(|s| s + i));
+    let whole = placed.site.is_empty() || map.kept(placed.site.clone()).is_some();
     let (before, after) = context(hunk);
     let site = if whole && !placed.site.is_empty() {
         let start = map.line(placed.site.start).expect("the whole preimage is kept");

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::without_line_end;
-use crate::cpp::{Kind, lex, meaning};
+use crate::cpp::{Condition, Kind, lex, meaning, raw_string_end};
 use crate::merge::LineMap;
 
 /// What a line does to the braces around it.
@@ -19,14 +19,6 @@ pub struct Effect {
     opens: u32,
     condition: Option<Condition>,
     after: After,
-}
-
-/// What of a condition begins with a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
-    If,
-    Else,
-    EndIf,
 }
 
 /// What a line leaves unfinished.
@@ -55,7 +47,7 @@ impl Effect {
                 (Kind::Punctuation, b"}") if effect.opens > 0 => effect.opens -= 1,
                 (Kind::Punctuation, b"}") => effect.closes += 1,
                 (Kind::Directive, _) => {
-                    effect.condition = condition(word);
+                    effect.condition = Condition::of(word);
                     if word.ends_with(b"\\\n") || word.ends_with(b"\\\r\n") {
                         effect.after = After::Directive;
                     }
@@ -63,7 +55,9 @@ impl Effect {
                 (Kind::Comment, [b'/', b'*', rest @ ..]) if !rest.ends_with(b"*/") => {
                     effect.after = After::Comment;
                 }
-                (Kind::Text, _) if raw_end(word).is_some_and(|end| !word.ends_with(&end)) => {
+                (Kind::Text, _)
+                    if raw_string_end(word).is_some_and(|end| !word.ends_with(&end)) =>
+                {
                     effect.after = After::RawString;
                 }
                 _ => {}
@@ -73,25 +67,6 @@ impl Effect {
     }
 }
 
-fn condition(directive: &[u8]) -> Option<Condition> {
-    let rest = directive[1..].trim_ascii_start();
-    let end = rest.iter().position(|b| !b.is_ascii_alphabetic()).unwrap_or(rest.len());
-    match &rest[..end] {
-        b"if" | b"ifdef" | b"ifndef" => Some(Condition::If),
-        b"else" | b"elif" | b"elifdef" | b"elifndef" => Some(Condition::Else),
-        b"endif" => Some(Condition::EndIf),
-        _ => None,
-    }
-}
-
-/// What ends a raw string, given its beginning.
-fn raw_end(word: &[u8]) -> Option<Vec<u8>> {
-    let quote = word.iter().position(|b| *b == b'"')?;
-    let open = word.iter().position(|b| *b == b'(')?;
-    let raw = word[..quote].ends_with(b"R") && quote < open;
-    raw.then(|| [b")", &word[quote + 1..open], b"\""].concat())
-}
-
 /// How many lines, and how much of the line after them, the unfinished end of a
 /// line goes on for: `more` are the lines that follow it. Nothing where no line
 /// ends it.
@@ -99,7 +74,7 @@ fn goes_on(after: After, line: &[u8], more: &[&[u8]]) -> Option<(usize, usize)> 
     let end = match after {
         After::Nothing => return None,
         After::Comment => b"*/".to_vec(),
-        After::RawString => lex(line).iter().rev().find_map(|t| raw_end(t.of(line)))?,
+        After::RawString => lex(line).iter().rev().find_map(|t| raw_string_end(t.of(line)))?,
         After::Directive => {
             let last = more.iter().position(|l| !without_line_end(l).ends_with(b"\\"))?;
             return Some((last, more[last].len()));
@@ -139,6 +114,14 @@ struct Opened {
     end: Option<usize>,
     /// The one around it; of a branch that is not the first, the one before it.
     around: Option<usize>,
+}
+
+/// The braces around a place, as far as they tell where it is.
+struct Around<'o> {
+    /// The lines that head each, the outermost first, down to the function's.
+    heads: Vec<Range<usize>>,
+    /// The function's own, where there is one.
+    function: Option<&'o Opened>,
 }
 
 impl Outline {
@@ -213,23 +196,22 @@ impl Outline {
         })
     }
 
-    /// The braces that the gap before `line` is in, the outermost first, down to
-    /// the function, each with the lines that head it. Nothing where one of
-    /// them cannot be told.
-    fn braces(&self, text: &[&[u8]], line: usize) -> Option<Vec<(&Opened, Range<usize>)>> {
+    /// The braces that the gap before `line` is in; nothing where what heads one
+    /// of them cannot be told. What is open within a function does not tell one
+    /// from another.
+    fn around(&self, text: &[&[u8]], line: usize) -> Option<Around<'_>> {
         let mut outwards: Vec<&Opened> =
             Self::outwards(&self.braces, self.inside[line].brace).collect();
-        let mut braces = Vec::new();
-        while let Some(brace) = outwards.pop() {
+        let mut around = Around { heads: Vec::new(), function: None };
+        while around.function.is_none()
+            && let Some(brace) = outwards.pop()
+        {
             let head = statement(text, brace.line)..brace.line + 1;
             let kind = Head::of(&text[head.clone()])?;
-            braces.push((brace, head));
-            if kind == Head::Function {
-                // What is open within does not tell one function from another.
-                break;
-            }
+            around.function = (kind == Head::Function).then_some(brace);
+            around.heads.push(head);
         }
-        Some(braces)
+        Some(around)
     }
 
     /// The lines that begin the branches which the gap before `line` is in, the
@@ -258,18 +240,17 @@ impl Outline {
         text: &[&[u8]],
         line: usize,
     ) -> Option<(Range<usize>, Option<Range<usize>>)> {
-        let (brace, head) = self.braces(text, line)?.pop()?;
-        let is_function = Head::of(&text[head.clone()]) == Some(Head::Function);
-        let whole = brace.end.map(|end| head.start..end + 1);
-        is_function.then_some((head, whole))
+        let Around { mut heads, function } = self.around(text, line)?;
+        let (function, head) = (function?, heads.pop()?);
+        let whole = function.end.map(|end| head.start..end + 1);
+        Some((head, whole))
     }
 
     /// Whether the gap before `line` is, beyond doubt, in no function and in no
     /// macro.
     pub fn is_outside(&self, text: &[&[u8]], line: usize) -> bool {
         self.inside[line].words.is_none()
-            && self.braces(text, line).is_some()
-            && self.function(text, line).is_none()
+            && self.around(text, line).is_some_and(|around| around.function.is_none())
     }
 
     /// Whether a function or a macro of several lines may be there.
@@ -292,15 +273,15 @@ pub(super) fn stands_alike(
     was: &Range<usize>,
     is: &Range<usize>,
 ) -> bool {
-    let (Some(opened), Some(opens)) = (then.braces(base, was.start), now.braces(text, is.start))
+    let (Some(opened), Some(opens)) = (then.around(base, was.start), now.around(text, is.start))
     else {
         return false;
     };
     let kept = |old: &Range<usize>, new: &Range<usize>| {
         old.len() == new.len() && map.kept(old.clone()) == Some(new.start)
     };
-    let same_braces = opened.len() == opens.len()
-        && opened.iter().zip(&opens).all(|((_, old), (_, new))| kept(old, new));
+    let same_braces = opened.heads.len() == opens.heads.len()
+        && opened.heads.iter().zip(&opens.heads).all(|(old, new)| kept(old, new));
     let (branched, branches) = (then.branches(was.start), now.branches(is.start));
     let same_branches = branched.len() == branches.len()
         && branched.iter().zip(&branches).all(|(old, new)| map.line(*old) == Some(*new));

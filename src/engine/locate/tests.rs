@@ -239,14 +239,15 @@ fn overloads_are_told_apart_by_their_heads() {
     assert_eq!(classes(&mapped(IN_KERNEL, &two, &swapped)), ["conflict"]);
 }
 
+const MACRO: &str = "#define make(T) \\\n  one(T) \\\n  two(T) \\\n  three(T) \\\n  four(T)\n";
+const IN_MACRO: &str =
+    "@@ -2,4 +2,5 @@\n   one(T) \\\n   two(T) \\\n+  new(T) \\\n   three(T) \\\n   four(T)\n";
+
 #[test]
 fn a_macro_counts_as_a_function() {
-    let base = "#define make(T) \\\n  one(T) \\\n  two(T) \\\n  three(T) \\\n  four(T)\n";
-    let body =
-        "@@ -2,4 +2,5 @@\n   one(T) \\\n   two(T) \\\n+  new(T) \\\n   three(T) \\\n   four(T)\n";
-    assert_eq!(classes(&mapped(body, base, &format!("\n{base}"))), ["moved"]);
-    let renamed = base.replace("make", "make_all");
-    assert!(why(&mapped(body, base, &renamed)).contains("`#define make` is gone"));
+    assert_eq!(classes(&mapped(IN_MACRO, MACRO, &format!("\n{MACRO}"))), ["moved"]);
+    let renamed = MACRO.replace("make", "make_all");
+    assert!(why(&mapped(IN_MACRO, MACRO, &renamed)).contains("`#define make` is gone"));
 }
 
 #[test]
@@ -284,11 +285,8 @@ fn lines_that_upstream_switched_off_are_a_conflict() {
 
 #[test]
 fn a_second_copy_of_a_macro_is_as_good_as_the_first() {
-    let base = "#define make(T) \\\n  one(T) \\\n  two(T) \\\n  three(T) \\\n  four(T)\n";
-    let body =
-        "@@ -2,4 +2,5 @@\n   one(T) \\\n   two(T) \\\n+  new(T) \\\n   three(T) \\\n   four(T)\n";
-    let twice = format!("#if A\n{base}#else\n{base}#endif\n");
-    assert_eq!(classes(&mapped(body, base, &twice)), ["ambiguous"]);
+    let twice = format!("#if A\n{MACRO}#else\n{MACRO}#endif\n");
+    assert_eq!(classes(&mapped(IN_MACRO, MACRO, &twice)), ["ambiguous"]);
 }
 
 #[test]
