@@ -5,12 +5,11 @@
 //! without touching it, so that a whole series is decided before a byte is
 //! written.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha1::{Digest, Sha1};
 
@@ -289,8 +288,9 @@ pub struct ReadError {
     pub source: io::Error,
 }
 
-/// Read access to a tree of files. Folders exist through their files alone.
-pub trait Tree {
+/// Read access to a tree of files, from any thread. Folders exist through their
+/// files alone.
+pub trait Tree: Sync {
     /// The file at `path`, or nothing where none is.
     ///
     /// # Errors
@@ -309,6 +309,24 @@ pub trait Tree {
     fn entries(&self) -> Vec<Entry> {
         let entry = |path: TreePath| self.mode(&path).map(|mode| Entry { path, mode, id: None });
         self.paths().into_iter().filter_map(entry).collect()
+    }
+}
+
+impl<T: Tree + ?Sized> Tree for &T {
+    fn file(&self, path: &TreePath) -> Result<Option<File>, ReadError> {
+        (**self).file(path)
+    }
+
+    fn mode(&self, path: &TreePath) -> Option<Mode> {
+        (**self).mode(path)
+    }
+
+    fn paths(&self) -> Vec<TreePath> {
+        (**self).paths()
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        (**self).entries()
     }
 }
 
@@ -411,24 +429,28 @@ impl Tree for Snapshot<'_> {
 /// A tree whose files are read once: for one that is looked at many times.
 pub struct Remembered<T> {
     below: T,
-    files: RefCell<HashMap<TreePath, Option<File>>>,
+    files: Mutex<HashMap<TreePath, Option<File>>>,
 }
 
 impl<T: Tree> Remembered<T> {
     /// Nothing is read yet.
     #[must_use]
     pub fn new(below: T) -> Self {
-        Self { below, files: RefCell::default() }
+        Self { below, files: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<TreePath, Option<File>>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: Tree> Tree for Remembered<T> {
     fn file(&self, path: &TreePath) -> Result<Option<File>, ReadError> {
-        if let Some(known) = self.files.borrow().get(path) {
+        if let Some(known) = self.known().get(path) {
             return Ok(known.clone());
         }
         let file = self.below.file(path)?;
-        self.files.borrow_mut().insert(path.clone(), file.clone());
+        self.known().insert(path.clone(), file.clone());
         Ok(file)
     }
 

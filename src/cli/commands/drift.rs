@@ -1,6 +1,7 @@
 //! `overlay drift`: the series on another upstream commit, pin unmoved.
 
-use mlx_overlay_engine::drift::{Judgement, Report, Trace, judge, line, trace_line};
+use mlx_overlay_engine::drift::{Line, Report, judge, judge_and_trace, line};
+use mlx_overlay_engine::git::History;
 
 use crate::cli::ends::{EndArgs, Start, Target};
 use crate::cli::error::{CommandError, Outcome};
@@ -69,23 +70,29 @@ pub fn report(start: &Start, target: &Target, ui: &mut Ui) -> Result<Report, Com
     let (series, pin) = (&start.series, start.tree.as_ref());
     let at_pin = judge(series, pin, pin, &start.pin.commit.to_string())?;
     at_pin.require_pin().map_err(|e| start.not_at_pin(e))?;
-    let found = judge(series, pin, target.tree.as_ref(), &target.id)?;
-    let trace = trace(start, &at_pin, target, ui)?;
+    let tree = target.tree.as_ref();
+    let (found, trace) = match history(start, target, ui)? {
+        None => (judge(series, pin, tree, &target.id)?, None),
+        Some((history, line)) => {
+            let (found, trace) =
+                judge_and_trace(series, pin, &at_pin, tree, history, &line, &target.id)?;
+            (found, Some(trace))
+        }
+    };
     Ok(Report::new(start.end(), target.end.clone(), found, trace))
 }
 
-fn trace(
-    start: &Start,
-    at_pin: &Judgement,
+/// The commits between pin and target, and the history that has them.
+fn history<'s>(
+    start: &'s Start,
     target: &Target,
     ui: &mut Ui,
-) -> Result<Option<Trace>, CommandError> {
+) -> Result<Option<(&'s History, Line)>, CommandError> {
     let (Some(history), Some(commit)) = (&start.history, &target.commit) else { return Ok(None) };
     if !history.has(start.pin.commit) {
         ui.warn("this history does not have the pin's commit: no causes can be named");
         return Ok(None);
     }
     let line = line(history, start.pin.commit, commit.id)?;
-    let pin = start.tree.as_ref();
-    Ok(Some(trace_line(&start.series, pin, at_pin, history, &line, &target.id)?))
+    Ok(Some((history, line)))
 }

@@ -3,14 +3,13 @@
 
 use std::collections::HashSet;
 
-use crate::apply::Ground;
-use crate::lay::{EntryReport, LayError, pass_over};
+use crate::lay::EntryReport;
 use crate::locate::{Place, Placed, Text, place_alone};
 use crate::merge::{LineMap, lines};
 use crate::patch::{self, Body, FilePatch, Hunk, LineKind, Patch};
 use crate::report::HunkClass;
-use crate::series::{Change, Entry, Series};
-use crate::snapshot::{Snapshot, Tree};
+use crate::series::{Change, Entry};
+use crate::snapshot::{ReadError, Tree};
 
 /// An entry whose change is not in the target as the pin's series has it.
 pub(crate) struct Missing<'s> {
@@ -61,36 +60,32 @@ fn text_hunks(file: &FilePatch) -> &[Hunk] {
 
 /// Marks each hunk of an entry that does not hold only because one of `missing`
 /// does not: upstream kept every line of its own that the hunk leans on, and the
-/// others are lines of that entry. `at` is the entry's place in the series.
+/// others are lines of that entry. `made_for` is what the entry was made for: the
+/// pin with the entries before it.
 ///
 /// # Errors
 /// A file cannot be read.
 pub(crate) fn blame(
-    series: &Series,
-    at: usize,
+    entry: &Entry,
     report: &mut EntryReport,
     missing: &[Missing<'_>],
+    made_for: &dyn Tree,
     pin: &dyn Tree,
     target: &dyn Tree,
-) -> Result<(), LayError> {
+) -> Result<(), ReadError> {
     let fails = |c: HunkClass| !c.holds();
     if missing.is_empty() || !report.patch.hunks.iter().any(|h| fails(h.class)) {
         return Ok(());
     }
-    let Change::Patch { bytes, .. } = &series.entries[at].change else { return Ok(()) };
+    let Change::Patch { bytes, .. } = &entry.change else { return Ok(()) };
     let Ok(parsed) = patch::parse(bytes) else { return Ok(()) };
-    let mut ground = Ground { target: Snapshot::new(pin), base: Some(Snapshot::new(pin)) };
-    for entry in &series.entries[..at] {
-        pass_over(entry, &mut ground)?;
-    }
-    let base = ground.base.expect("it was given one");
     let mut next = 0;
     for (file, judged) in parsed.files.iter().zip(&report.patch.files) {
         let hunks = text_hunks(file);
         let Some(reports) = report.patch.hunks.get_mut(next..next + hunks.len()) else { break };
         next += hunks.len();
         let name = judged.from.as_ref().unwrap_or(&judged.path);
-        let Some(made_for) = base.file(name)? else { continue };
+        let Some(base) = made_for.file(name)? else { continue };
         let (Some(own), now) = (pin.file(name)?, target.file(&judged.path)?) else {
             let made = |m: &&Missing<'_>| {
                 let new = |f: &FilePatch| f.old_name.is_none() && stripped(f) == name.as_str();
@@ -102,7 +97,7 @@ pub(crate) fn blame(
             continue;
         };
         let Some(now) = now else { continue };
-        let (own, made_for, now) = (lines(&own.bytes), lines(&made_for.bytes), lines(&now.bytes));
+        let (own, made_for, now) = (lines(&own.bytes), lines(&base.bytes), lines(&now.bytes));
         let texts = Texts {
             own: &own,
             made_for: &made_for,

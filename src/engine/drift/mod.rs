@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::apply::Ground;
 use crate::contract::{self, ContractKind, Status, Verdict};
-use crate::lay::{EntryReport, LayError, STRIP, lay};
+use crate::lay::{EntryReport, LayError, STRIP, lay, lay_entry};
 use crate::patch::{self, Patch};
 use crate::series::{Change, Series};
 use crate::snapshot::{ObjectId, ReadError, Tree};
@@ -27,7 +27,7 @@ pub use item::{Item, State};
 pub use report::{End, Report};
 pub use trace::{Change as StateChange, Parts, Step, Trace, Version, trace};
 pub use unit::Identified;
-pub use upstream::{Line, line, trace_line};
+pub use upstream::{Line, judge_and_trace, line, trace_line};
 
 /// The series on one tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -126,14 +126,17 @@ pub fn judge(
     target: &dyn Tree,
     id: &str,
 ) -> Result<Judgement, DriftError> {
-    let mut found = states_at(series, pin, target, id)?;
-    for at in 1..found.entries.len() {
-        let (before, rest) = found.entries.split_at_mut(at);
-        let missing: Vec<Missing<'_>> =
-            series.entries.iter().zip(before).filter_map(|(e, r)| Missing::of(e, r)).collect();
-        blame(series, at, &mut rest[0], &missing, pin, target)?;
+    let mut ground = Ground::mapped(pin, target);
+    let (mut entries, mut missing) = (Vec::new(), Vec::new());
+    for entry in &series.entries {
+        let made_for = ground.base.clone().expect("it maps from the pin");
+        let mut report = lay_entry(entry, &mut ground)?;
+        blame(entry, &mut report, &missing, &made_for, pin, target)?;
+        missing.extend(Missing::of(entry, &report));
+        entries.push(report);
     }
-    Ok(found)
+    let contracts = contracts(series, &entries, pin, target, id)?;
+    Ok(Judgement { entries, contracts })
 }
 
 /// As [`judge`], where nobody asks why: every state is right, and a hunk that

@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::unit::{Identified, Unit, split};
 use super::{Cause, DriftError, Item, Judgement, State};
 use crate::series::Series;
-use crate::snapshot::{ObjectId, ReadError, Tree, TreePath};
+use crate::snapshot::{Tree, TreePath};
 
 /// A version of upstream: the commit and its files.
 pub struct Version<'t> {
@@ -64,10 +65,6 @@ impl Trace {
     }
 }
 
-fn id_at(tree: &dyn Tree, path: &TreePath) -> Result<Option<ObjectId>, ReadError> {
-    Ok(tree.file(path)?.map(|f| ObjectId::of_blob(&f.bytes)))
-}
-
 /// A series taken apart, so that a version in which only some files are others
 /// costs no more than these.
 pub struct Parts {
@@ -105,9 +102,9 @@ impl Parts {
     }
 }
 
-/// Judges the series at each version in turn, the oldest first. Acknowledgements
-/// for `id`, the target, count at every version: what a person accepted there
-/// is no alarm on the way.
+/// Judges the series at each version, the oldest first, its parts side by side.
+/// Acknowledgements for `id`, the target, count at every version: what a person
+/// accepted there is no alarm on the way.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -117,34 +114,25 @@ pub fn trace<'t, E: Into<DriftError>>(
     versions: impl IntoIterator<Item = Result<Version<'t>, E>>,
     id: &str,
 ) -> Result<Trace, DriftError> {
-    let Parts { mut units, at_pin: mut now } = parts;
-    let mut ids: Vec<Vec<Option<ObjectId>>> = Vec::new();
-    for unit in &units {
-        ids.push(unit.paths.iter().map(|p| id_at(pin, p)).collect::<Result<_, _>>()?);
+    let Parts { units, at_pin: mut now } = parts;
+    let versions: Vec<Version<'t>> =
+        versions.into_iter().collect::<Result<_, _>>().map_err(Into::into)?;
+    let walks: Vec<_> = units.into_par_iter().map(|unit| unit.walk(pin, &versions, id)).collect();
+    let mut by_version = vec![Vec::new(); versions.len()];
+    for walk in walks {
+        walk?.into_iter().for_each(|(at, states)| by_version[at].push(states));
     }
-    let mut found = Trace::default();
-    for version in versions {
-        let Version { cause, tree } = version.map_err(Into::into)?;
-        found.commits += 1;
+    let mut found = Trace { commits: versions.len(), ..Trace::default() };
+    for (Version { cause, .. }, states) in versions.into_iter().zip(by_version) {
         found.undone += usize::from(cause.undone);
-        let Some(tree) = tree else { continue };
+        found.touching += usize::from(!states.is_empty());
         let mut changes = Vec::new();
-        let mut touched = false;
-        for (unit, before) in units.iter_mut().zip(&mut ids) {
-            let key: Vec<_> = unit.paths.iter().map(|p| tree.id(p)).collect::<Result<_, _>>()?;
-            if key == *before {
-                continue;
-            }
-            touched = true;
-            before.clone_from(&key);
-            for (item, to) in unit.states(pin, tree.as_ref(), id, key)?.iter() {
-                let from = now.insert(item.clone(), *to).unwrap_or(*to);
-                if from != *to {
-                    changes.push(Change { item: item.clone(), from, to: *to });
-                }
+        for (item, to) in states.iter().flat_map(|states| states.iter()) {
+            let from = now.insert(item.clone(), *to).unwrap_or(*to);
+            if from != *to {
+                changes.push(Change { item: item.clone(), from, to: *to });
             }
         }
-        found.touching += usize::from(touched);
         if !changes.is_empty() {
             changes.sort_by(|a, b| a.item.cmp(&b.item));
             found.steps.push(Step { commit: cause, changes });

@@ -3,17 +3,17 @@
 //! needs no judging again.
 
 use std::collections::{BTreeMap, HashMap};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::in_place::Bases;
-use super::{DriftError, Item, Judgement, State, states_at};
+use super::{DriftError, Item, Judgement, State, Version, states_at};
 use crate::contract::{ContractKind, Contracts, kernel};
 use crate::patch::{self, Patch};
 use crate::series::{Change, Entry, Series};
-use crate::snapshot::{ObjectId, ReadError, Tree, TreePath};
+use crate::snapshot::{ObjectId, ReadError, Remembered, Tree, TreePath};
 
 /// A tree that knows the blob id of a file without reading it.
-pub trait Identified: Tree {
+pub trait Identified: Tree + Send {
     /// The blob id of the file at `path`, or nothing where none is.
     ///
     /// # Errors
@@ -22,7 +22,7 @@ pub trait Identified: Tree {
 }
 
 /// What was found of a unit.
-pub(super) type States = Rc<Vec<(Item, State)>>;
+pub(super) type States = Arc<Vec<(Item, State)>>;
 
 /// A part of a series.
 pub(super) struct Unit {
@@ -185,9 +185,31 @@ impl Unit {
         }
     }
 
+    /// The states of the unit's items in each version in which one of its files
+    /// is another than in the version before, by the version's place.
+    pub(super) fn walk(
+        mut self,
+        pin: &dyn Tree,
+        versions: &[Version<'_>],
+        id: &str,
+    ) -> Result<Vec<(usize, States)>, DriftError> {
+        let at_pin = |path| Ok(pin.file(path)?.map(|f| ObjectId::of_blob(&f.bytes)));
+        let mut before = self.paths.iter().map(at_pin).collect::<Result<Vec<_>, ReadError>>()?;
+        let mut found = Vec::new();
+        for (at, version) in versions.iter().enumerate() {
+            let Some(tree) = version.tree.as_deref() else { continue };
+            let key = self.paths.iter().map(|p| tree.id(p)).collect::<Result<Vec<_>, _>>()?;
+            if key != before {
+                before.clone_from(&key);
+                found.push((at, self.states(pin, tree, id, key)?));
+            }
+        }
+        Ok(found)
+    }
+
     /// The states of the unit's items in a version, in which its files have
     /// the ids `key`.
-    pub(super) fn states(
+    fn states(
         &mut self,
         pin: &dyn Tree,
         version: &dyn Identified,
@@ -203,14 +225,14 @@ impl Unit {
         };
         let found = match in_place {
             Some(states) => states,
-            None => states_at(&self.series, pin, version, id)?.states(),
+            None => states_at(&self.series, pin, &Remembered::new(version), id)?.states(),
         };
         let states: Vec<(Item, State)> = found
             .into_iter()
             .filter(|(item, _)| !matches!(item, Item::Contract { kind: ContractKind::Note, .. }))
             .map(|(item, state)| (self.renumbered(item), state))
             .collect();
-        let states = Rc::new(states);
+        let states = Arc::new(states);
         // Where a file of the pin is gone, what is found depends on where it
         // went, and so on more files than these.
         let gone =

@@ -1,9 +1,8 @@
 //! The line of upstream commits between a pin and a target, as versions.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
-use super::{Cause, DriftError, Identified, Judgement, Parts, Trace, Version, trace};
+use super::{Cause, DriftError, Identified, Judgement, Parts, Trace, Version, judge, trace};
 use crate::git::{CommitInfo, GitError, History, LazyTree, Walk};
 use crate::listing::Listed;
 use crate::moved::find_moved;
@@ -56,6 +55,27 @@ pub fn line(history: &History, pin: ObjectId, target: ObjectId) -> Result<Line, 
     let mut undone = history.first_parent_walk(base, pin)?;
     undone.reverse();
     Ok(Line { undone, after: history.first_parent_walk(base, target)? })
+}
+
+/// Judges the series at the target, and at every commit of the line to it, the
+/// one beside the other.
+///
+/// # Errors
+/// Those of [`judge`] and of [`trace`].
+pub fn judge_and_trace(
+    series: &Series,
+    pin: &dyn Tree,
+    at_pin: &Judgement,
+    target: &dyn Tree,
+    history: &History,
+    line: &Line,
+    id: &str,
+) -> Result<(Judgement, Trace), DriftError> {
+    let (found, trace) = rayon::join(
+        || judge(series, pin, target, id),
+        || trace_line(series, pin, at_pin, history, line, id),
+    );
+    Ok((found?, trace?))
 }
 
 /// Judges the series at every commit of the line, given what it is at its pin.
@@ -126,7 +146,7 @@ fn walk(
     let walk = Walk::new(history, parts.files());
     let mut last: Option<Vec<Option<Listed>>> = None;
     let mut version = |commit: ObjectId, cause| -> Result<Version<'_>, DriftError> {
-        let tree = Rc::clone(&walk).tree(commit);
+        let tree = walk.tree(commit);
         let found = tree.walked()?;
         if last.as_deref() == Some(found) {
             return Ok(Version { cause, tree: None });

@@ -1,10 +1,8 @@
 //! A repository with many commits: names, ancestors, and files at a commit.
 
-use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use git2::{Commit, ErrorCode, ObjectType, Oid, Repository};
 
@@ -190,12 +188,7 @@ impl History {
     /// # Errors
     /// It is not there, or damaged.
     pub fn blob(&self, id: ObjectId) -> Result<Arc<[u8]>, GitError> {
-        let repository = self.objects.lock();
-        let read = || {
-            let odb = repository.odb()?;
-            Ok(object::read(&odb, to_oid(id), ObjectType::Blob)?.data().into())
-        };
-        read().map_err(|e| self.objects.damaged(e))
+        GitTree::blob(&self.objects, id).map_err(|e| self.objects.damaged(e))
     }
 
     fn no_commit(&self, commit: ObjectId) -> GitError {
@@ -208,14 +201,11 @@ pub struct PathSet {
     paths: Vec<TreePath>,
     /// Node 0 is the root.
     nodes: Vec<Node>,
-    seen: RefCell<HashMap<(usize, Oid), Found>>,
+    seen: Mutex<HashMap<(usize, Oid), Found>>,
 }
 
-/// A folder's mode in a tree.
-const TREE: u32 = 0o40_000;
-
 /// Which paths of the set a folder holds, and what they are there.
-type Found = Rc<Vec<(usize, Listed)>>;
+type Found = Arc<Vec<(usize, Listed)>>;
 
 #[derive(Default)]
 struct Node {
@@ -245,7 +235,7 @@ impl PathSet {
             }
             nodes[node].files.insert(name.into(), at);
         }
-        Self { paths, nodes, seen: RefCell::default() }
+        Self { paths, nodes, seen: Mutex::default() }
     }
 
     /// The paths, in the order of the answers.
@@ -255,20 +245,19 @@ impl PathSet {
     }
 
     fn look(&self, repository: &Repository, node: usize, tree: Oid) -> Result<Found, git2::Error> {
-        if let Some(found) = self.seen.borrow().get(&(node, tree)) {
+        if let Some(found) = self.seen().get(&(node, tree)) {
             return Ok(found.clone());
         }
         let mut found = Vec::new();
-        let odb = repository.odb()?;
-        let object = object::read(&odb, tree, ObjectType::Tree)?;
+        let bytes = object::read(repository, tree, ObjectType::Tree)?;
         let Node { files, folders } = &self.nodes[node];
         let mut wanted = files.len() + folders.len();
-        for entry in object::entries(object.data()) {
+        for entry in object::entries(&bytes) {
             if wanted == 0 {
                 break;
             }
             let TreeEntry { mode, name, id } = entry?;
-            if mode == TREE {
+            if mode == object::TREE {
                 let Some(below) = folders.get(name) else { continue };
                 wanted -= 1;
                 found.extend(self.look(repository, *below, id)?.iter().copied());
@@ -278,9 +267,13 @@ impl PathSet {
                 found.extend(mode.map(|mode| (*at, Listed { mode, id: to_id(id) })));
             }
         }
-        let found = Rc::new(found);
-        self.seen.borrow_mut().insert((node, tree), found.clone());
+        let found = Arc::new(found);
+        self.seen().insert((node, tree), found.clone());
         Ok(found)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<(usize, Oid), Found>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -290,7 +283,7 @@ fn first_parents(repository: &Repository, from: Oid, end: Oid) -> Result<Vec<Oid
     let mut found = vec![from];
     let mut at = from;
     while at != end {
-        let Ok(parent) = repository.find_commit(at)?.parent_id(0) else { break };
+        let Ok(parent) = object::commit(repository, at)?.parent_id(0) else { break };
         found.push(parent);
         at = parent;
     }
@@ -298,7 +291,7 @@ fn first_parents(repository: &Repository, from: Oid, end: Oid) -> Result<Vec<Oid
 }
 
 fn find(repository: &Repository, id: ObjectId) -> Result<Commit<'_>, git2::Error> {
-    repository.find_commit(to_oid(id))
+    object::commit(repository, to_oid(id))
 }
 
 fn info(commit: &Commit<'_>) -> CommitInfo {

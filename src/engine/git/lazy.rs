@@ -1,13 +1,9 @@
 //! A commit's files, looked up one by one: a walk over many commits must not
 //! list every file of each.
 
-use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
 use std::io;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::object::{Unhashed, hashed};
 use super::{GitError, GitTree, History, PathSet};
 use crate::listing::Listed;
 use crate::snapshot::{File, Mode, ObjectId, ReadError, Tree, TreePath};
@@ -16,24 +12,23 @@ use crate::snapshot::{File, Mode, ObjectId, ReadError, Tree, TreePath};
 pub struct Walk<'h> {
     history: &'h History,
     paths: PathSet,
-    _unhashed: Unhashed,
 }
 
 /// The files of a commit of a walk. The walk's paths cost a look at the folders
-/// above them; any other path makes it list the whole commit.
+/// above them; any other path makes it list the whole commit. A file is read each
+/// time it is asked for.
 pub struct LazyTree<'h> {
-    walk: Rc<Walk<'h>>,
+    walk: Arc<Walk<'h>>,
     commit: ObjectId,
-    found: OnceCell<Vec<Option<Listed>>>,
-    blobs: RefCell<HashMap<ObjectId, Arc<[u8]>>>,
-    whole: OnceCell<GitTree>,
+    found: OnceLock<Vec<Option<Listed>>>,
+    whole: OnceLock<GitTree>,
 }
 
 impl<'h> Walk<'h> {
     /// A walk that looks at these paths.
     #[must_use]
-    pub fn new(history: &'h History, paths: impl IntoIterator<Item = TreePath>) -> Rc<Self> {
-        Rc::new(Self { history, paths: PathSet::new(paths), _unhashed: Unhashed::begin() })
+    pub fn new(history: &'h History, paths: impl IntoIterator<Item = TreePath>) -> Arc<Self> {
+        Arc::new(Self { history, paths: PathSet::new(paths) })
     }
 
     /// The paths that it looks at, in the order of [`LazyTree::walked`].
@@ -44,14 +39,8 @@ impl<'h> Walk<'h> {
 
     /// A commit's files.
     #[must_use]
-    pub fn tree(self: &Rc<Self>, commit: ObjectId) -> LazyTree<'h> {
-        LazyTree {
-            walk: self.clone(),
-            commit,
-            found: OnceCell::new(),
-            blobs: RefCell::default(),
-            whole: OnceCell::new(),
-        }
+    pub fn tree(self: &Arc<Self>, commit: ObjectId) -> LazyTree<'h> {
+        LazyTree { walk: self.clone(), commit, found: OnceLock::new(), whole: OnceLock::new() }
     }
 }
 
@@ -60,7 +49,7 @@ impl LazyTree<'_> {
         if let Some(tree) = self.whole.get() {
             return Ok(tree);
         }
-        let tree = hashed(|| self.walk.history.tree(self.commit))?;
+        let tree = self.walk.history.tree(self.commit)?;
         Ok(self.whole.get_or_init(|| tree))
     }
 
@@ -81,15 +70,6 @@ impl LazyTree<'_> {
         }
         let found = self.walk.history.files_at(self.commit, &self.walk.paths)?;
         Ok(self.found.get_or_init(|| found))
-    }
-
-    fn blob(&self, id: ObjectId) -> Result<Arc<[u8]>, GitError> {
-        if let Some(bytes) = self.blobs.borrow().get(&id) {
-            return Ok(bytes.clone());
-        }
-        let bytes = self.walk.history.blob(id)?;
-        self.blobs.borrow_mut().insert(id, bytes.clone());
-        Ok(bytes)
     }
 
     /// The blob id of the file at `path`, without reading it.
@@ -116,7 +96,7 @@ impl Tree for LazyTree<'_> {
         if mode == Mode::Submodule {
             return Ok(Some(File::new(mode, Vec::new())));
         }
-        Ok(Some(File { mode, bytes: self.blob(id).map_err(unread)? }))
+        Ok(Some(File { mode, bytes: self.walk.history.blob(id).map_err(unread)? }))
     }
 
     fn mode(&self, path: &TreePath) -> Option<Mode> {

@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use git2::{ObjectType, Oid, Repository, TreeWalkMode, TreeWalkResult};
+use git2::{Error, ObjectType, Oid, Repository};
 
+use super::object::{self, TreeEntry};
 use super::{GitError, to_id, to_oid};
 use crate::listing::{Listed, Listing};
 use crate::snapshot::{Entry, File, Mode, ObjectId, ReadError, Tree, TreePath};
@@ -17,6 +18,7 @@ pub(super) struct Objects(Arc<Mutex<Repository>>, PathBuf);
 impl Objects {
     pub(super) fn open(path: &Path) -> Result<Self, GitError> {
         let failed = |source| GitError::Open { path: path.to_path_buf(), source };
+        object::hash_here();
         let repository = Repository::open(path).map_err(failed)?;
         let path = repository.path().to_path_buf();
         Ok(Self(Arc::new(Mutex::new(repository)), path))
@@ -30,7 +32,7 @@ impl Objects {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    pub(super) fn damaged(&self, source: git2::Error) -> GitError {
+    pub(super) fn damaged(&self, source: Error) -> GitError {
         GitError::Damaged { path: self.1.clone(), source }
     }
 }
@@ -46,42 +48,9 @@ pub struct GitTree {
 
 impl GitTree {
     pub(super) fn read(objects: &Objects, tree: Oid) -> Result<Self, GitError> {
-        let repository = objects.lock();
-        let damaged = |e| objects.damaged(e);
         let mut files = Vec::new();
-        let mut unsafe_name = None;
-        let mut odd = None;
-        let root = repository.find_tree(tree).map_err(damaged)?;
-        let walked = root.walk(TreeWalkMode::PreOrder, |folder, entry| {
-            if entry.kind() == Some(ObjectType::Tree) {
-                return TreeWalkResult::Ok;
-            }
-            let name = [folder.as_bytes(), entry.name_bytes()].concat();
-            let mode = Mode::from_bits(u32::try_from(entry.filemode()).unwrap_or_default());
-            match (TreePath::from_bytes(&name), mode) {
-                (Ok(path), Some(mode)) => {
-                    files.push((path, Listed { mode, id: to_id(entry.id()) }));
-                    TreeWalkResult::Ok
-                }
-                (Ok(path), None) => {
-                    odd = Some(format!("`{path}` has the mode {:o}", entry.filemode()));
-                    TreeWalkResult::Abort
-                }
-                (Err(rule), _) => {
-                    unsafe_name = Some((name, rule));
-                    TreeWalkResult::Abort
-                }
-            }
-        });
-        if let Some(what) = odd {
-            return Err(objects.damaged(git2::Error::from_str(&what)));
-        }
-        if let Some((name, source)) = unsafe_name {
-            let name = String::from_utf8_lossy(&name).into_owned();
-            return Err(GitError::Name { path: objects.path().to_path_buf(), name, source });
-        }
-        walked.map_err(damaged)?;
-        drop(root);
+        let repository = objects.lock();
+        walk(objects, &repository, &mut Vec::new(), tree, &mut files)?;
         drop(repository);
         Ok(Self { objects: objects.clone(), id: to_id(tree), listing: files.into_iter().collect() })
     }
@@ -102,11 +71,46 @@ impl GitTree {
     ///
     /// # Errors
     /// It is missing or damaged.
-    pub(super) fn blob(objects: &Objects, id: ObjectId) -> Result<Arc<[u8]>, git2::Error> {
-        let repository = objects.lock();
-        let blob = repository.find_blob(to_oid(id))?;
-        Ok(blob.content().into())
+    pub(super) fn blob(objects: &Objects, id: ObjectId) -> Result<Arc<[u8]>, Error> {
+        // Hashing is most of it, and needs no lock.
+        let (id, kind) = (to_oid(id), ObjectType::Blob);
+        let bytes = object::unchecked(&objects.lock(), id, kind)?;
+        object::checked(id, kind, &bytes)?;
+        Ok(bytes)
     }
+}
+
+/// Adds the files of a tree that stands in `folder`, its name with a slash at
+/// the end, or none at all.
+fn walk(
+    objects: &Objects,
+    repository: &Repository,
+    folder: &mut Vec<u8>,
+    tree: Oid,
+    files: &mut Vec<(TreePath, Listed)>,
+) -> Result<(), GitError> {
+    let damaged = |e| objects.damaged(e);
+    let bytes = object::read(repository, tree, ObjectType::Tree).map_err(damaged)?;
+    for entry in object::entries(&bytes) {
+        let TreeEntry { mode, name, id } = entry.map_err(damaged)?;
+        let above = folder.len();
+        folder.extend_from_slice(name);
+        if mode == object::TREE {
+            folder.push(b'/');
+            walk(objects, repository, folder, id, files)?;
+        } else {
+            let path = TreePath::from_bytes(folder).map_err(|source| GitError::Name {
+                path: objects.path().to_path_buf(),
+                name: String::from_utf8_lossy(folder).into_owned(),
+                source,
+            })?;
+            let odd = || damaged(Error::from_str(&format!("`{path}` has the mode {mode:o}")));
+            let mode = Mode::from_bits(mode).ok_or_else(odd)?;
+            files.push((path, Listed { mode, id: to_id(id) }));
+        }
+        folder.truncate(above);
+    }
+    Ok(())
 }
 
 impl Tree for GitTree {

@@ -48,8 +48,9 @@ pub fn plan(
             Ok(planned) => entries.push(planned),
             Err(mut stop) => {
                 if let Stop::Entry { report, .. } = &mut stop {
-                    let at = entries.len();
-                    blame(series, at, report, &missing(series, &entries), pin, target)?;
+                    // Nothing of an entry that stops is taken over.
+                    let base = ground.base.as_ref().expect("a rebase maps from the pin");
+                    blame(entry, report, &missing(series, &entries), base, pin, target)?;
                 }
                 return Ok(Plan { entries, contracts: Vec::new(), stop: Some(stop) });
             }
