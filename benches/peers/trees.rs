@@ -89,11 +89,16 @@ pub fn make_series(tree: &Path, patches: &Path) -> Result<Vec<String>, Failure> 
     Ok(names)
 }
 
-/// A line replaced, two put in, one taken out.
+/// A line replaced, two put in, one taken out; brackets stay in pairs, as a person
+/// would leave them.
 fn edited(old: &str, n: usize, random: &mut Random) -> String {
     let mut lines: Vec<String> = old.split_inclusive('\n').map(str::to_owned).collect();
     let third = lines.len() / 3;
-    let mut at = |part: usize| part * third + random.next(third.max(1));
+    let plain = |line: &String| !line.contains(['(', ')', '[', ']', '{', '}', '"', '\'', '/', '*']);
+    let mut at = |part: usize| {
+        let first = part * third + random.next(third.max(1));
+        (first..lines.len()).find(|at| plain(&lines[*at])).unwrap_or(first)
+    };
     let (first, second, last) = (at(0), at(1), at(2));
     if last + 1 < lines.len() {
         lines.remove(last);
