@@ -9,6 +9,7 @@
 
 mod check;
 mod cite;
+mod directives;
 pub mod kernel;
 mod note;
 mod text;

@@ -41,6 +41,11 @@ fn tree(header: &str, metal: &str, host: &str) -> MemoryTree {
     MemoryTree([file("q.h", header), file("q.metal", metal), file("q.cpp", host)].into())
 }
 
+fn tree_of(name: &str, text: &str) -> MemoryTree {
+    let path = TreePath::new(name).expect("a plain path");
+    MemoryTree([(path, File::new(Mode::Regular, text.as_bytes()))].into())
+}
+
 fn pin() -> MemoryTree {
     tree(HEADER, METAL, HOST)
 }
@@ -141,6 +146,44 @@ fn a_split_accumulation_is_found() {
     );
     assert!(verdicts[0].diff.contains(&"-  for (int i = 0; i < n; i++) {".to_owned()));
     assert!(verdicts[0].diff[0].starts_with("@@ -2,"), "{:?}", verdicts[0].diff);
+}
+
+#[test]
+fn what_stands_around_a_text_can_change_its_meaning() {
+    let head = "// Copyright\n";
+    for (put, says) in [
+        ("#if 0\n", "under `#if 0` of line 2"),
+        ("#define SIMD_SIZE 64\n#if SIMD_SIZE == 32\n", "under `#if SIMD_SIZE == 32` of line 3"),
+        (
+            "#define accumulate x\n#define METAL_FUNC inline\n",
+            "`#define METAL_FUNC inline` of line 3",
+        ),
+        ("#undef METAL_FUNC\n", "`#undef METAL_FUNC` of line 2"),
+        ("#pragma METAL fp contract(fast)\n", "`#pragma METAL fp contract ( fast )` of line 2"),
+    ] {
+        let header = HEADER.replace(head, &format!("{head}{put}"));
+        let found = verdicts(&header, METAL, HOST).swap_remove(0);
+        assert_eq!(found.status, Status::Changed, "{put}");
+        assert!(found.what.contains(says), "{put}{}", found.what);
+    }
+    // What follows it, stands in another function, or names none of its words.
+    for put in [
+        "#pragma once\n",
+        "#if A\nint a;\n#endif\n",
+        "#define UNUSED 1\n",
+        "void f() {\n#pragma unroll\n  g();\n}\n",
+    ] {
+        let header = HEADER.replace(head, &format!("{head}{put}"));
+        assert_eq!(verdicts(&header, METAL, HOST)[0].status, Status::Held, "{put}");
+    }
+    let after = format!("{HEADER}#undef METAL_FUNC\n");
+    assert_eq!(verdicts(&after, METAL, HOST)[0].status, Status::Held);
+    // A `#` of another language.
+    let pin = tree_of("CMakeLists.txt", "set(A 1)\n");
+    let target = tree_of("CMakeLists.txt", "# if A\nset(A 1)\n");
+    let watch =
+        contracts("[[watch]]\nfile = 'CMakeLists.txt'\nfrom = 'set'\nto = '(A 1)'\nreason = 'r'");
+    assert_eq!(check(&watch, &pin, &target, "").unwrap()[0].status, Status::Held);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::directives::{Directive, directives};
 use crate::cpp::{Function, function};
 use crate::merge::{LineMap, lines};
 use crate::snapshot::{File, TreePath};
@@ -12,11 +13,12 @@ use crate::snapshot::{File, TreePath};
 pub(super) struct Text {
     bytes: Arc<[u8]>,
     functions: OnceCell<Vec<Function>>,
+    directives: OnceCell<Vec<Directive>>,
 }
 
 impl Text {
     pub(super) fn new(file: File) -> Self {
-        Self { bytes: file.bytes, functions: OnceCell::new() }
+        Self { bytes: file.bytes, functions: OnceCell::new(), directives: OnceCell::new() }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -25,6 +27,11 @@ impl Text {
 
     pub(super) fn functions(&self) -> &[Function] {
         self.functions.get_or_init(|| function::functions(&self.bytes))
+    }
+
+    /// Its preprocessor lines.
+    pub(super) fn directives(&self) -> &[Directive] {
+        self.directives.get_or_init(|| directives(&self.bytes))
     }
 }
 

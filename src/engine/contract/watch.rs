@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::directives::{has_directives, meant_otherwise};
 use super::text::{Ends, Text};
 use super::{ContractKind, Status, Verdict, Watch};
 use crate::cpp::{self, function, meaning};
@@ -80,12 +81,18 @@ pub(super) fn compare(watch: &Watch, ends: &Ends) -> Verdict {
     };
     let (pin, target) = (ends.then.bytes(), ends.now.bytes());
     let line = cpp::line_of(target, now.start);
-    let (old, new) = (&pin[then.clone()], &target[now]);
+    let (old, new) = (&pin[then.clone()], &target[now.clone()]);
     let mut verdict = if old == new {
         verdict(Status::Held, "the same text".into())
     } else {
         compared(old, new, cpp::line_of(pin, then.start), line, verdict)
     };
+    if verdict.status == Status::Held && pin != target && has_directives(&ends.path) {
+        let (then, now) = ((&*ends.then, then.start), (&*ends.now, now.start));
+        if let Some(what) = meant_otherwise(then, now, &meaning(old)) {
+            (verdict.status, verdict.what) = (Status::Changed, what);
+        }
+    }
     verdict.place = Some(format!("{}:{line}", ends.path));
     verdict
 }

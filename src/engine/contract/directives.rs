@@ -1,0 +1,117 @@
+//! Preprocessor lines that give a text another meaning from outside of it: the
+//! conditions it stands in, and the macros and pragmas before it.
+
+use std::collections::HashSet;
+
+use super::text::Text;
+use crate::cpp::{Condition, Kind, lex, line_of, meaning};
+use crate::snapshot::TreePath;
+
+/// A preprocessor line.
+pub(super) struct Directive {
+    /// Its first byte.
+    start: usize,
+    /// What it says, from `#` on, comments and layout left out.
+    says: Vec<Vec<u8>>,
+    condition: Option<Condition>,
+}
+
+/// The preprocessor lines of a text.
+pub(super) fn directives(text: &[u8]) -> Vec<Directive> {
+    let found = lex(text).into_iter().filter(|t| t.kind == Kind::Directive);
+    found
+        .map(|token| Directive {
+            start: token.start,
+            says: meaning(token.of(text)).into_iter().map(<[u8]>::to_vec).collect(),
+            condition: Condition::of(token.of(text)),
+        })
+        .collect()
+}
+
+/// Whether a file is one that the C preprocessor reads. In others a `#` begins a
+/// comment.
+pub(super) fn has_directives(path: &TreePath) -> bool {
+    let kinds = ["h", "hpp", "c", "cc", "cpp", "m", "mm", "metal", "cu", "cuh"];
+    path.as_str().rsplit_once('.').is_some_and(|(_, kind)| kinds.contains(&kind))
+}
+
+/// What around a text of the same tokens gives it another meaning, in a
+/// sentence: `then` and `now` are the files, each with the byte at which the text
+/// begins, and `words` are its tokens.
+pub(super) fn meant_otherwise(
+    (then, was): (&Text, usize),
+    (now, is): (&Text, usize),
+    words: &[&[u8]],
+) -> Option<String> {
+    let (old, new) = (conditions(then, was), conditions(now, is));
+    let says = |all: &[&Directive]| all.iter().map(|d| d.says.clone()).collect::<Vec<_>>();
+    if says(&old) != says(&new) {
+        let odd = |a: &[&'_ Directive], b: &[&'_ Directive]| {
+            a.iter().find(|d| !b.iter().any(|o| o.says == d.says)).map(|d| (d.shown(), d.start))
+        };
+        return Some(match (odd(&new, &old), odd(&old, &new)) {
+            (Some((shown, at)), _) => {
+                let line = line_of(now.bytes(), at);
+                format!("the same tokens, but under `{shown}` of line {line}, which is new")
+            }
+            (None, Some((shown, _))) => format!("the same tokens, but no more under `{shown}`"),
+            (None, None) => "the same tokens, but in another order of conditions".into(),
+        });
+    }
+    let words: HashSet<&[u8]> = words.iter().copied().collect();
+    let means = |text: &Text, end: usize, d: &Directive| {
+        d.start < end && (d.defines().is_some_and(|n| words.contains(n)) || d.is_pragma(text))
+    };
+    let old: Vec<&Directive> = then.directives().iter().filter(|d| means(then, was, d)).collect();
+    let new: Vec<&Directive> = now.directives().iter().filter(|d| means(now, is, d)).collect();
+    let lacks = |all: &[&Directive], one: &Directive| !all.iter().any(|d| d.says == one.says);
+    if let Some(added) = new.iter().find(|d| lacks(&old, d)) {
+        let line = line_of(now.bytes(), added.start);
+        return Some(format!(
+            "the same tokens, but `{}` of line {line} before them is new",
+            added.shown()
+        ));
+    }
+    let gone = old.iter().find(|d| lacks(&new, d))?;
+    Some(format!("the same tokens, but `{}` before them is gone", gone.shown()))
+}
+
+/// The branches of conditions that the byte at `at` is in, with those before
+/// them.
+fn conditions(text: &Text, at: usize) -> Vec<&Directive> {
+    let mut open: Vec<Vec<&Directive>> = Vec::new();
+    for directive in text.directives().iter().take_while(|d| d.start < at) {
+        match (directive.condition, open.last_mut()) {
+            (Some(Condition::If), _) => open.push(vec![directive]),
+            (Some(Condition::Else), Some(branches)) => branches.push(directive),
+            (Some(Condition::EndIf), _) => drop(open.pop()),
+            _ => {}
+        }
+    }
+    open.into_iter().flatten().collect()
+}
+
+impl Directive {
+    /// The name that it defines, or undefines.
+    fn defines(&self) -> Option<&[u8]> {
+        match &self.says[..] {
+            [_, word, name, ..] if matches!(&word[..], b"define" | b"undef") => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a pragma for all that follows it: one in a function's body
+    /// is that body's.
+    fn is_pragma(&self, text: &Text) -> bool {
+        let inside = || text.functions().iter().any(|f| f.body.contains(&self.start));
+        match &self.says[..] {
+            [_, word, what, ..] => word == b"pragma" && what != b"once" && !inside(),
+            _ => false,
+        }
+    }
+
+    fn shown(&self) -> String {
+        let text = String::from_utf8_lossy(&self.says.join(&b' ')).replace(['\n'], "");
+        text.replacen("# ", "#", 1).trim_end().chars().take(60).collect()
+    }
+}
