@@ -156,9 +156,13 @@ impl From<AcquireError> for CommandError {
 impl From<ReadError> for CommandError {
     fn from(error: ReadError) -> Self {
         // A pin's file that nothing at hand proves is a source that is missing.
-        let missing = error.source.kind() == std::io::ErrorKind::NotFound;
-        let kind = if missing { ErrorKind::Missing } else { ErrorKind::Failed };
-        Self::new(kind, error)
+        match error.source.kind() {
+            std::io::ErrorKind::NotFound => Self::new(ErrorKind::Missing, error),
+            std::io::ErrorKind::InvalidData => {
+                Self::new(ErrorKind::Failed, error).reason("damaged")
+            }
+            _ => Self::new(ErrorKind::Failed, error),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! All printing. Results go to standard output, everything else to standard
 //! error; colour and progress only where a person looks on.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -56,6 +57,33 @@ pub const BOLD: Style = Style::new().bold();
 #[must_use]
 pub fn paint(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
+}
+
+/// A text with nothing in it that acts on a terminal but colour: the names and
+/// lines of a patch are a stranger's. Control characters are written as git
+/// writes them, `\\033`.
+fn inert(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(acts) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for (at, c) in text.char_indices() {
+        if acts(c) && !(c == '\u{1b}' && is_style(&text[at + 1..])) {
+            out.push_str(&format!("\\{:03o}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out.into()
+}
+
+/// Whether what follows an escape character sets a colour or a weight.
+fn is_style(rest: &str) -> bool {
+    let digits = rest
+        .strip_prefix('[')
+        .map(|r| r.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';'));
+    digits.is_some_and(|r| r.starts_with('m'))
 }
 
 /// The terminal, as far as commands may know it.
@@ -147,7 +175,7 @@ impl Ui {
 
     /// A line of the result, for people.
     pub fn line(&mut self, text: impl AsRef<str>) {
-        let written = writeln!(self.out, "{}", text.as_ref());
+        let written = writeln!(self.out, "{}", inert(text.as_ref()));
         self.told(written);
     }
 
@@ -184,13 +212,13 @@ impl Ui {
     /// A word on standard error, such as where a lock is waited for.
     pub fn note(&mut self, text: impl AsRef<str>) {
         if !self.quiet {
-            let _ = writeln!(self.err, "{}", text.as_ref());
+            let _ = writeln!(self.err, "{}", inert(text.as_ref()));
         }
     }
 
     /// A warning on standard error; shown also under `--quiet`.
     pub fn warn(&mut self, text: impl AsRef<str>) {
-        let _ = writeln!(self.err, "{} {}", paint(WARN, "warning:"), text.as_ref());
+        let _ = writeln!(self.err, "{} {}", paint(WARN, "warning:"), inert(text.as_ref()));
     }
 
     /// Progress of something long: a bar on a terminal, nothing elsewhere. It
@@ -236,12 +264,29 @@ impl Ui {
                 _ => format!("{file}: "),
             });
         let first = place.chain(chain.next()).collect::<String>();
-        let _ = writeln!(self.err, "{} {first}", paint(BAD, "error:"));
+        let _ = writeln!(self.err, "{} {}", paint(BAD, "error:"), inert(&first));
         for cause in chain {
-            let _ = writeln!(self.err, "  {} {cause}", paint(DIM, "because:"));
+            let _ = writeln!(self.err, "  {} {}", paint(DIM, "because:"), inert(&cause));
         }
         for hint in &error.hints {
-            let _ = writeln!(self.err, "  {} {hint}", paint(GOOD, "try:"));
+            let _ = writeln!(self.err, "  {} {}", paint(GOOD, "try:"), inert(hint));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_on_a_terminal_is_written_out() {
+        for (text, shown) in [
+            ("a\tb\nc é", "a\tb\nc é"),
+            ("a\u{1b}[2Jb\u{7}\r", "a\\033[2Jb\\007\\015"),
+            ("\u{1b}[1;31mred\u{1b}[0m\u{9b}1m", "\u{1b}[1;31mred\u{1b}[0m\\2331m"),
+            ("\u{1b}", "\\033"),
+        ] {
+            assert_eq!(inert(text), shown);
         }
     }
 }

@@ -13,6 +13,7 @@ pub fn add(suite: &mut Suite) {
     let git = || [Need::program("git", "git")];
     suite.test_needing("fetch/from a clone, then from the cache", git(), from_clone);
     suite.test_needing("fetch/damage in the cache is mended", git(), damage);
+    suite.test_needing("apply/damage in the cache is mended", git(), damage_when_laying);
     suite.test_needing("fetch/no source is exit 4 and names them all", git(), nowhere);
     suite.test_needing("fetch/a cache that cannot be written is named", git(), no_cache);
     suite.test_needing("fetch/a cache that is no full path is refused", git(), relative_cache);
@@ -62,12 +63,7 @@ fn from_clone() {
 fn damage() {
     let project = Project::new();
     project.tool.run(["fetch", "--from", "clone"]).assert_status(0);
-    let packs = walk(&project.tool.path(".cache"), "pack");
-    let mut bytes = fs::read(&packs[0]).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle..middle + 4].fill(0xff);
-    fs::remove_file(&packs[0]).unwrap();
-    fs::write(&packs[0], bytes).unwrap();
+    spoil_pack(&project, |length| length / 2);
     let mended = project.tool.run(["fetch", "--from", "clone"]);
     mended.assert_status(0);
     assert!(
@@ -76,6 +72,36 @@ fn damage() {
         mended.shown()
     );
     assert!(mended.stdout().contains("whole all 2 files"), "{}", mended.shown());
+}
+
+/// What nobody read before is found damaged when the tree is laid.
+fn damage_when_laying() {
+    let project = Project::new();
+    project.tool.run(["fetch", "--from", "clone"]).assert_status(0);
+    // The last object is a file's, and the pack's own checksum has 20 bytes.
+    spoil_pack(&project, |length| length - 26);
+    let refused = project.tool.run(["apply", "--offline"]);
+    refused.assert_status(5);
+    assert!(
+        refused.stderr().contains("without --offline it is fetched again"),
+        "{}",
+        refused.shown()
+    );
+    let place = format!("target/overlay/{}", &project.commit[..8]);
+    assert!(!project.tool.path(&place).exists());
+    let laid = project.tool.run(["apply", "--from", "clone"]);
+    laid.assert_status(0);
+    assert!(laid.stderr().contains("is damaged; it is fetched again"), "{}", laid.shown());
+    assert!(laid.stdout().contains("from clone"), "{}", laid.shown());
+}
+
+fn spoil_pack(project: &Project, at: impl Fn(usize) -> usize) {
+    let packs = walk(&project.tool.path(".cache"), "pack");
+    let mut bytes = fs::read(&packs[0]).unwrap();
+    let at = at(bytes.len());
+    bytes[at..at + 4].fill(0xff);
+    fs::remove_file(&packs[0]).unwrap();
+    fs::write(&packs[0], bytes).unwrap();
 }
 
 fn walk(folder: &Path, extension: &str) -> Vec<std::path::PathBuf> {

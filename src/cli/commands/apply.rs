@@ -83,16 +83,33 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     args.groups.dedup();
     let project = Project::find(&std::env::current_dir()?)?;
     let pin = project.select(args.source.pin.as_deref())?;
+    match lay_once(&args, &project, pin, ui) {
+        // Found only when a file was read. Nothing is written before all are.
+        Err(error)
+            if error.reason.as_deref() == Some("damaged") && args.source.mend(pin, ui)? =>
+        {
+            lay_once(&args, &project, pin, ui)
+        }
+        done => done,
+    }
+}
+
+fn lay_once(
+    args: &Args,
+    project: &Project,
+    pin: &Pin,
+    ui: &mut Ui,
+) -> Result<Outcome, CommandError> {
     let series = Series::load(pin)?;
     let entries = series.select(&args.groups)?;
     let at = args.at.as_ref().map(ToString::to_string);
-    let place = args.out.clone().unwrap_or_else(|| default_place(&project, pin, at.as_deref()));
-    let again = Apply::at(&project, pin, at.as_deref(), args.out.as_deref()).groups(&args.groups);
+    let place = args.out.clone().unwrap_or_else(|| default_place(project, pin, at.as_deref()));
+    let again = Apply::at(project, pin, at.as_deref(), args.out.as_deref()).groups(&args.groups);
 
     let force = if args.force { Force::Overwrite } else { Force::Refuse };
     let published = survey(&place, force, &again)?;
     if let Some(survey) = &published
-        && is_current(survey, &args, pin, &series.contracts, &entries)?
+        && is_current(survey, args, pin, &series.contracts, &entries)?
     {
         print_current(ui, pin, survey, &again);
         return Ok(Outcome::Done);
@@ -129,7 +146,7 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let laid = Laid { reports, contracts };
     let identity = Identity {
         contracts: identity::of_contracts(&series.contracts),
-        ..identify(&args, pin, &entries, &acquired, released.as_ref())?
+        ..identify(args, pin, &entries, &acquired, released.as_ref())?
     };
     if !holds {
         print(ui, pin, &acquired, &identity, &laid, None, &again);
@@ -186,8 +203,13 @@ fn short_of(error: impl Into<CommandError>, acquired: &Acquired) -> CommandError
     if error.kind != ErrorKind::Missing {
         return error;
     }
+    problems(acquired).fold(error, CommandError::hint)
+}
+
+/// Why released trees gave less than they could.
+fn problems(acquired: &Acquired) -> impl Iterator<Item = &String> {
     let parts = acquired.source.coverage().map_or(&[][..], |coverage| &coverage.parts);
-    parts.iter().filter_map(|part| part.problem.clone()).fold(error, CommandError::hint)
+    parts.iter().filter_map(|part| part.problem.as_ref())
 }
 
 /// Refuses to put a part of the pin in the place of a tree that has all of it.
@@ -344,6 +366,7 @@ fn print(
         ui.line(format!("  not from {}: {}", tried.source, tried.why));
     }
     ui.line(format!("{} {}", paint(BOLD, "from"), acquired.source.describe()));
+    problems(acquired).for_each(|problem| ui.warn(problem));
     reports.iter().for_each(|r| render::entry(ui, r));
     let broken: Vec<&Verdict> = contracts.iter().filter(|c| !c.status.holds()).collect();
     for verdict in &broken {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mlx_overlay_engine::acquire::{Acquired, Request, UPSTREAM_VARIABLE, acquire};
 use mlx_overlay_engine::cache::Cache;
-use mlx_overlay_engine::git::{GitError, Limits, Store};
+use mlx_overlay_engine::git::{GitError, Limits, Store, folder_of};
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::progress::Progress;
 use mlx_overlay_engine::registry::{Coverage, Network};
@@ -69,6 +69,38 @@ impl SourceArgs {
         };
         Ok(acquire(&request)?)
     }
+
+    /// Reads all of the pin's objects that are in the cache, and drops the cache
+    /// where they are damaged, so that they are fetched again. Says whether it
+    /// did.
+    ///
+    /// # Errors
+    /// They are damaged, and nothing may be fetched.
+    pub fn mend(&self, pin: &Pin, ui: &mut Ui) -> Result<bool, CommandError> {
+        let store = Store::new(&Cache::of_user()?, &pin.upstream);
+        let here = match store.tree(pin.commit, pin.tree) {
+            Ok(None) => return Ok(false),
+            Ok(Some(_)) => store.prove(pin.commit, pin.tree).map(drop),
+            Err(e) => Err(e),
+        };
+        let at_hand = self.from.as_deref().and_then(folder_of).is_some();
+        match here {
+            Err(e @ (GitError::Damaged { .. } | GitError::Open { .. }))
+                if ui.offline() && !at_hand =>
+            {
+                Err(CommandError::from(e).hint("without --offline it is fetched again"))
+            }
+            Err(e @ (GitError::Damaged { .. } | GitError::Open { .. })) => {
+                ui.warn(format!("{e}; it is fetched again"));
+                let teller = Teller::new(ui);
+                let progress: &dyn Progress = &teller;
+                store.discard(progress)?;
+                Ok(true)
+            }
+            Err(e) => Err(e.into()),
+            Ok(()) => Ok(false),
+        }
+    }
 }
 
 /// Whether this run may use the network.
@@ -92,33 +124,10 @@ pub fn cargo_home() -> Option<PathBuf> {
 pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
     let pin = args.source.pin()?;
-    mend(&pin, ui)?;
+    args.source.mend(&pin, ui)?;
     let acquired = args.source.acquire(&pin, ui)?;
     print(&pin, &acquired, ui);
     Ok(Outcome::Done)
-}
-
-/// Reads all of the pin's objects that are in the cache, and drops the cache
-/// where they are damaged, so that they are fetched again.
-fn mend(pin: &Pin, ui: &mut Ui) -> Result<(), CommandError> {
-    let store = Store::new(&Cache::of_user()?, &pin.upstream);
-    let here = match store.tree(pin.commit, pin.tree) {
-        Ok(None) => return Ok(()),
-        Ok(Some(_)) => store.prove(pin.commit, pin.tree).map(drop),
-        Err(e) => Err(e),
-    };
-    match here {
-        Err(e @ (GitError::Damaged { .. } | GitError::Open { .. })) if ui.offline() => {
-            Err(CommandError::from(e).hint("without --offline it is fetched again"))
-        }
-        Err(e @ (GitError::Damaged { .. } | GitError::Open { .. })) => {
-            ui.warn(format!("{e}; it is fetched again"));
-            let teller = Teller::new(ui);
-            let progress: &dyn Progress = &teller;
-            Ok(store.discard(progress)?)
-        }
-        other => Ok(other?),
-    }
 }
 
 fn print(pin: &Pin, acquired: &Acquired, ui: &mut Ui) {
