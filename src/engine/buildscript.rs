@@ -20,6 +20,7 @@
 
 mod bridge;
 mod cmake;
+mod given;
 mod inputs;
 mod json;
 mod key;

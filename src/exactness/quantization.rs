@@ -64,7 +64,7 @@ impl Mode {
     }
 }
 
-/// How a matrix is quantized. MLX refuses numbers that a mode does not have.
+/// How a matrix is quantized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantization {
     /// The mode.
@@ -73,6 +73,22 @@ pub struct Quantization {
     pub group_size: usize,
     /// The bits of a value.
     pub bits: usize,
+}
+
+impl Quantization {
+    /// Whether the mode has such groups and bits. MLX quantizes with no others,
+    /// but multiplies with them, and its kernels then read on.
+    #[must_use]
+    pub fn is_known(self) -> bool {
+        match self.mode {
+            Mode::Affine => {
+                [32, 64, 128].contains(&self.group_size) && [2, 3, 4, 5, 6, 8].contains(&self.bits)
+            }
+            Mode::Mxfp4 => (self.group_size, self.bits) == (32, 4),
+            Mode::Mxfp8 => (self.group_size, self.bits) == (32, 8),
+            Mode::Nvfp4 => (self.group_size, self.bits) == (16, 4),
+        }
+    }
 }
 
 impl fmt::Display for Quantization {

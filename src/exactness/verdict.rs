@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -214,7 +215,10 @@ impl Verdicts {
         machines.push(self.kept.clone());
         let stored = Stored { schema: SCHEMA, machines };
         let text = serde_json::to_vec_pretty(&stored).expect("verdicts hold nothing JSON cannot");
-        let aside = file.with_extension(format!("new-{}", std::process::id()));
+        // Threads of one process write too.
+        static WRITTEN: AtomicU64 = AtomicU64::new(0);
+        let nth = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let aside = file.with_extension(format!("new-{}-{nth}", std::process::id()));
         let folder = file.parent().unwrap_or(Path::new(""));
         fs::create_dir_all(folder).map_err(failed)?;
         fs::write(&aside, text).map_err(failed)?;

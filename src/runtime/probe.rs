@@ -155,7 +155,11 @@ impl Kernels for OnStream<'_> {
         let of_matrix = |m: usize| &self.x[m * width * k..][vectors.start * k..vectors.end * k];
         let x: Vec<f32> = (0..self.stack).flat_map(of_matrix).copied().collect();
         // As a model calls it: [1, T, K] with one matrix.
-        let shape = [self.stack, vectors.len(), k];
+        let mut shape = match self.weight.shape() {
+            [stack @ .., _, _] if !stack.is_empty() => stack.to_vec(),
+            _ => vec![1],
+        };
+        shape.extend([vectors.len(), k]);
         let x = array_of(self.element, &x, &shape)?;
         x.eval()?;
         let before = dispatches()?;

@@ -6,7 +6,7 @@ use super::array::{Array, dimension};
 use super::bridge::{self, Parts, Scheme};
 use super::error::{Error, Result};
 use super::stream::Stream;
-use crate::exactness::{Mode, Quantization};
+use crate::exactness::{ElementType, Mode, Quantization};
 
 /// Which way a quantized matrix multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +43,7 @@ impl Quantized {
     /// mode [`Mode::Affine`] `biases`, hold one element a group.
     ///
     /// # Errors
-    /// The group size or the bits are beyond what MLX takes, the shapes do not
-    /// make a matrix, or the mode is affine and there are no biases. Whether
+    /// The mode has no such group size or bits, the shapes do not make a matrix, or the mode is affine and there are no biases. Whether
     /// types fit MLX tells when the matrix is used.
     pub fn from_parts(
         packed: Array,
@@ -53,6 +52,9 @@ impl Quantized {
         quantization: Quantization,
     ) -> Result<Self> {
         scheme(quantization)?;
+        if !quantization.is_known() {
+            return Err(Error::Mlx(format!("[quantized] There is no {quantization}.")));
+        }
         if quantization.mode == Mode::Affine && biases.is_none() {
             return Err(Error::Mlx("[quantized] The affine mode has biases.".into()));
         }
@@ -143,6 +145,9 @@ impl Quantized {
     /// # Errors
     /// MLX's words, where the shapes or types do not fit.
     pub fn matmul(&self, x: &Array, orientation: Orientation, stream: &Stream) -> Result<Array> {
+        if matches!(x.element(), Some(ElementType::Uint32)) {
+            return Err(Error::Element { holds: "uint32".into(), asked: "a float" });
+        }
         let scheme = scheme(self.quantization)?;
         let transpose = orientation == Orientation::Transposed;
         let key = stream.key();

@@ -135,10 +135,25 @@ fn unlooked_at() {
         let error = parts(packed, scales, biases).unwrap_err().to_string();
         assert!(error.starts_with("[quantized] "), "{packed:?} {scales:?} {biases:?}: {error}");
     }
+    // MLX multiplies with these, and its kernels read past what there is.
+    let mode = |mode, group_size, bits| Quantization { mode, group_size, bits };
+    for unknown in [
+        mode(Mode::Mxfp8, 4096, 8),
+        mode(Mode::Mxfp4, 32, 8),
+        mode(Mode::Nvfp4, 32, 4),
+        mode(Mode::Affine, 64, 7),
+        mode(Mode::Affine, 256, 4),
+    ] {
+        let array = |values: &[u32]| Array::from_slice(values, &[1, 1]).unwrap();
+        let made = Quantized::from_parts(array(&[0]), array(&[0]), Some(array(&[0])), unknown);
+        let error = made.unwrap_err().to_string();
+        assert!(error.contains("There is no"), "{unknown}: {error}");
+    }
     let weight = Quantized::new(&matrix(16, 128, 1), affine(4), &stream).unwrap();
     let times = |x: &Array| weight.matmul(x, Orientation::Transposed, &stream);
     let nothing = Array::from_slice::<f32>(&[], &[0, 128]).unwrap();
     refused(times(&nothing), "no elements");
+    refused(times(&Array::from_slice(&[0u32; 128], &[1, 128]).unwrap()), "uint32");
     let stack = Array::from_slice(&random(3 * 16 * 128, 2), &[3, 16, 128]).unwrap();
     let stack = Quantized::new(&stack, affine(4), &stream).unwrap();
     let flat = stack.matmul(&matrix(2, 128, 3), Orientation::Transposed, &stream);

@@ -56,7 +56,8 @@ pub(super) struct Made {
     pub total: usize,
 }
 
-/// Configures and builds in `folder`, which holds the tree's copy in `src`.
+/// Configures and builds in `folder`, which holds the tree's copy in `src`, under
+/// `lock`.
 ///
 /// # Errors
 /// A program or package is missing, or CMake or the compiler failed.
@@ -64,6 +65,7 @@ pub(super) fn build(
     recipe: &Recipe,
     variables: &Variables,
     folder: &Path,
+    lock: &File,
     key: &LibraryKey,
 ) -> Result<Made, BuildError> {
     preflight(recipe, variables)?;
@@ -75,7 +77,13 @@ pub(super) fn build(
 
     let log_path = folder.join("build.log");
     let log = File::create(&log_path).map_err(BuildError::io("write", &log_path))?;
-    let run = |doing, command: &mut Command| run(doing, command, &log, &log_path);
+    let run = |doing, command: &mut Command| {
+        // CMake and what it starts hold the lock too: should this process be
+        // killed, they go on writing here, and a next build must wait for them.
+        command.stdin(lock.try_clone().map_err(BuildError::io("lock", folder))?);
+        run(doing, command, &log, &log_path)
+    };
+    forget_elsewhere(&source, &build)?;
 
     let mut configure = cmake(recipe, variables, folder);
     configure.arg("-S").arg(&source).arg("-B").arg(&build).args(["-G", &recipe.generator]);
@@ -106,6 +114,18 @@ pub(super) fn build(
         objects: compiled(&said),
         total: total(&build.join("compile_commands.json"))?,
     })
+}
+
+/// Takes a build folder away that was configured for another place: CMake would
+/// refuse it, as in a cache that was moved or restored elsewhere.
+fn forget_elsewhere(source: &Path, build: &Path) -> Result<(), BuildError> {
+    let Ok(cache) = fs::read_to_string(build.join("CMakeCache.txt")) else { return Ok(()) };
+    let home = cache.lines().find_map(|l| l.strip_prefix("CMAKE_HOME_DIRECTORY:INTERNAL="));
+    let here = |home: &str| fs::canonicalize(home).ok() == fs::canonicalize(source).ok();
+    if home.is_some_and(here) {
+        return Ok(());
+    }
+    fs::remove_dir_all(build).map_err(BuildError::io("remove", build))
 }
 
 /// What would only come out as a riddle later.
@@ -234,6 +254,21 @@ mod tests {
     const LOG: &str = "-- Configuring done\n[1/4] Building CXX object a.cpp.o\n\
         [2/4] Building C object x/overlay_key.c.o\n[3/4] Building CXX object b.cpp.o\n\
         FAILED: b.cpp.o\nb.cpp:1:1: error: no\nninja: build stopped\n";
+
+    #[test]
+    fn a_build_that_was_configured_elsewhere_is_made_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, build) = (dir.path().join("src"), dir.path().join("build"));
+        fs::create_dir(&source).unwrap();
+        for (home, stays) in [(source.clone(), true), (dir.path().join("gone"), false)] {
+            fs::create_dir_all(&build).unwrap();
+            let text = format!("# x\nCMAKE_HOME_DIRECTORY:INTERNAL={}\n", home.display());
+            fs::write(build.join("CMakeCache.txt"), text).unwrap();
+            forget_elsewhere(&source, &build).unwrap();
+            assert_eq!(build.exists(), stays, "{}", home.display());
+        }
+        forget_elsewhere(&source, &build).unwrap();
+    }
 
     #[test]
     fn objects_are_counted_without_the_key() {

@@ -27,6 +27,8 @@ pub struct Mlx {
     /// Features that were asked for and that this platform does not have.
     pub left_out: Vec<String>,
     asked: Vec<String>,
+    /// What the user named by path.
+    given: Vec<PathBuf>,
 }
 
 /// What a build compiled.
@@ -108,6 +110,7 @@ pub fn library(variables: &Variables) -> Result<Mlx, BuildError> {
         Some(library) => (library, None),
         None => build(variables, &recipe, &store, &key, inputs)?,
     };
+    let given = recipe.given().map(Path::to_path_buf).collect();
     Ok(Mlx {
         library,
         tree,
@@ -116,6 +119,7 @@ pub fn library(variables: &Variables) -> Result<Mlx, BuildError> {
         built,
         left_out: recipe.left_out,
         asked: variables.asked(),
+        given,
     })
 }
 
@@ -126,7 +130,7 @@ fn build(
     key: &BuildKey,
     inputs: &Inputs,
 ) -> Result<(Library, Option<Built>), BuildError> {
-    let (folder, _lock) = store.build_folder(key)?;
+    let (folder, lock) = store.build_folder(key)?;
     let library_key = key.library(inputs.digest());
     if let Some(library) = store.find(&library_key) {
         // Whoever held the lock made it.
@@ -134,7 +138,7 @@ fn build(
     }
     let start = Instant::now();
     let staged = inputs.stage(&folder.join("src"))?;
-    let made = cmake::build(recipe, variables, &folder, &library_key)?;
+    let made = cmake::build(recipe, variables, &folder, &lock, &library_key)?;
     let metal_cpp = variables.path("FETCHCONTENT_SOURCE_DIR_METAL_CPP")?;
     let headers: Vec<PathBuf> = metal_cpp.filter(|_| recipe.backends.metal).into_iter().collect();
     let library = store.put(key, inputs, &made, &headers)?;
@@ -168,6 +172,7 @@ impl Mlx {
         let library = &self.library;
         let mut lines: Vec<Directive> = Vec::new();
         lines.extend(self.tree.watch.iter().cloned().map(Directive::RerunIfChanged));
+        lines.extend(self.given.iter().cloned().map(Directive::RerunIfChanged));
         // A library that was removed from the cache must be made again.
         lines.extend(library.archives().map(Directive::RerunIfChanged));
         lines.extend(self.asked.iter().cloned().map(Directive::RerunIfEnvChanged));

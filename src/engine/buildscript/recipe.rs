@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
+use super::given::{Given, given};
 use super::key::BuildKey;
 use super::missing::{CMAKE, COMPILER, Missing};
 use super::{BuildError, Variables};
@@ -47,6 +48,8 @@ pub struct Recipe {
     pub jobs: String,
     /// The program that caches compilations, where there is one.
     pub launcher: Option<OsString>,
+    /// What the user names by path.
+    given: Vec<Given>,
     /// The compiler's words about itself, and CMake's.
     toolchain: Vec<(String, String)>,
     /// What the user asked for and this platform does not have.
@@ -86,7 +89,7 @@ const CMAKE_OWN: [&str; 15] = [
 
 /// Definitions that users are likely to set for the first time between two
 /// builds: asked for by name so that cargo watches them.
-const WATCHED: [&str; 11] = [
+const WATCHED: [&str; 12] = [
     "CMAKE_BUILD_TYPE",
     "CMAKE_CXX_FLAGS",
     "CMAKE_CXX_FLAGS_DEBUG",
@@ -97,6 +100,7 @@ const WATCHED: [&str; 11] = [
     "CMAKE_PREFIX_PATH",
     "CMAKE_TOOLCHAIN_FILE",
     "FETCHCONTENT_SOURCE_DIR_FMT",
+    "FETCHCONTENT_SOURCE_DIR_JSON",
     "FETCHCONTENT_SOURCE_DIR_METAL_CPP",
 ];
 
@@ -176,10 +180,8 @@ impl Recipe {
                 add(name, value);
             }
         }
-        for (name, value) in variables.beginning("FETCHCONTENT_SOURCE_DIR_") {
-            variables.path(&name)?;
-            add(name, value);
-        }
+        variables.beginning("FETCHCONTENT_SOURCE_DIR_").into_iter().for_each(|(n, v)| add(n, v));
+        let given = given(variables)?;
         let launcher = launcher(variables, &definitions);
         if let Some(program) = &launcher {
             for language in ["C", "CXX"] {
@@ -197,12 +199,19 @@ impl Recipe {
             generator: variables.text("CMAKE_GENERATOR").unwrap_or_else(|| "Ninja".into()),
             jobs: jobs.or_else(|| variables.text("NUM_JOBS")).unwrap_or_else(|| "1".into()),
             variables: compilers,
+            given,
             platform,
             backends,
             definitions,
             launcher,
             left_out,
         })
+    }
+
+    /// Files and folders of the user's that the library is made of besides the
+    /// tree.
+    pub fn given(&self) -> impl Iterator<Item = &Path> {
+        self.given.iter().map(|g| g.path.as_path())
     }
 
     /// The key of the folder that MLX is built in, from a tree of this pin and
@@ -222,6 +231,7 @@ impl Recipe {
         // A launcher changes how fast a library is made, not the library.
         let defined = self.definitions.iter().filter(|(n, _)| !n.ends_with("_COMPILER_LAUNCHER"));
         facts.extend(defined.map(|(n, v)| (format!("-D{n}"), text(v))));
+        facts.extend(self.given.iter().map(|g| (format!("{} holds", g.name), g.digest.clone())));
         let flags = FLAG_VARIABLES.iter().chain(&CMAKE_OWN[..7]);
         for name in flags {
             facts.extend(variables.text(name).map(|value| ((*name).to_owned(), value)));

@@ -21,7 +21,7 @@ const HOST: &str = "mlx/backend/metal/quantized.cpp";
 
 /// What is replaced in which file, counted from 0 where it stands often, and
 /// the contract that must tell.
-const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 13] = [
+const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 19] = [
     (
         "the accumulation is split",
         HEADER,
@@ -109,7 +109,61 @@ const BREAKS: [(&str, &str, &str, usize, &str, &str, Status); 13] = [
         "MathMode math_mode = MathMode::Safe;",
         0,
         "MathMode math_mode = MathMode::Fast;",
-        "mlx/backend/common/metal_kernel.h: MathMode math_mode",
+        "mlx/backend/common/metal_kernel.h: struct CompileOptions {",
+        Status::Changed,
+    ),
+    (
+        "a library without options is compiled with fast math",
+        "mlx/backend/metal/device.h",
+        "return get_library(name, {}, builder);",
+        0,
+        "return get_library(name, {MathMode::Fast}, builder);",
+        "mlx/backend/metal/device.h: const std::function<std::string(void)>& builder) {",
+        Status::Changed,
+    ),
+    (
+        "kernels are compiled ahead by another function",
+        "mlx/backend/metal/kernels/CMakeLists.txt",
+        "build_kernel_base(${TARGET} ${SRCFILE} \"${ARGN}\")",
+        0,
+        "build_kernel_fast(${TARGET} ${SRCFILE} \"${ARGN}\")",
+        "mlx/backend/metal/kernels/CMakeLists.txt: function(build_kernel KERNEL)",
+        Status::Changed,
+    ),
+    (
+        "short rows go another way after the first vector",
+        HEADER,
+        "  qmv_quad_impl<T, group_size, bits, D>(",
+        0,
+        "  if (tid.x > 0) return;\n  qmv_quad_impl<T, group_size, bits, D>(",
+        "affine_qmv_quad",
+        Status::Changed,
+    ),
+    (
+        "a macro stands for what a function calls",
+        HEADER,
+        "using namespace metal;",
+        0,
+        "using namespace metal;\n#define qdot qdot_v2",
+        "qmv_fast_impl",
+        Status::Changed,
+    ),
+    (
+        "a pragma stands before the kernels",
+        METAL,
+        "#include \"mlx/backend/metal/kernels/quantized.h\"",
+        0,
+        "#pragma METAL fp contract(fast)\n#include \"mlx/backend/metal/kernels/quantized.h\"",
+        "mlx/backend/metal/kernels/quantized.metal: #include \"mlx/backend/metal/kernels/utils.h\"",
+        Status::Changed,
+    ),
+    (
+        "each thread counts its streams",
+        "mlx/stream.cpp",
+        "static std::tuple<std::vector<Stream>, std::shared_mutex>",
+        0,
+        "static thread_local std::tuple<std::vector<Stream>, std::shared_mutex>",
+        "all_streams",
         Status::Changed,
     ),
     (
