@@ -254,11 +254,12 @@ fn print(
     reports.iter().for_each(|r| render::patch(ui, r));
     let hunks = reports.iter().map(|r| r.hunks.len()).sum();
     let held = reports.iter().flat_map(|r| &r.hunks).filter(|h| h.class.holds()).count();
-    let counts = format!(
-        "{}, {}: {held} of them hold",
-        render::count(reports.len(), "patch").replace("patchs", "patches"),
-        render::count(hunks, "hunk"),
-    );
+    let patches = render::count(reports.len(), "patch").replace("patchs", "patches");
+    let counts = match hunks {
+        // What makes, renames or removes files alone.
+        0 => format!("{patches} without a hunk"),
+        _ => format!("{patches}, {}: {held} of them hold", render::count(hunks, "hunk")),
+    };
     ui.line(match (holds, wrote) {
         (true, Some(to)) => format!("{counts}. Wrote {}.", to.display()),
         (true, None) => format!("{counts}. Nothing was written (--out DIR or --in-place writes)."),
