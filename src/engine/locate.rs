@@ -5,6 +5,7 @@
 //! hold. A nearest fuzzy place is worked out for the report alone.
 
 mod alone;
+mod indented;
 mod mapped;
 mod outline;
 mod within;

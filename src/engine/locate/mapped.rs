@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::indented::depth;
 use super::within::{Both, Shape, Side, class_name, heading_name};
 use super::{
     Edit, Place, Placed, Text, Unplaced, anywhere, conflict, context, line_endings, list,
@@ -77,7 +78,8 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
     }
     if let Some((span, landed)) = landed_whole(hunk, placed, text, map) {
         let gap = |at: usize| at..at;
-        own_function(&gap(span.start), &gap(landed.start), &landed, both)?;
+        let depth = depth(base[span.clone()].iter().chain(&text[landed.clone()]).copied());
+        own_function(&gap(span.start), &gap(landed.start), &landed, depth, both)?;
         return Ok(Placed {
             class: HunkClass::Landed,
             site: landed,
@@ -134,7 +136,9 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
         return Err(unplaced);
     }
     for (edit, now) in placed.edits.iter().zip(&kept) {
-        own_function(&edit.range, &now.range, &site, both)?;
+        let put = edit.lines.iter().map(Vec::as_slice);
+        let depth = depth(base[edit.range.clone()].iter().copied().chain(put));
+        own_function(&edit.range, &now.range, &site, depth, both)?;
     }
     let nearby = match surroundings(whole, then, now, map) {
         Surroundings::Same => None,
@@ -157,11 +161,13 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
 }
 
 /// Turns down lines that were at `was`, and at `is` stand in a function or a
-/// class of another name; `site` is where a report points.
+/// class of another name; `site` is where a report points, `depth` how far they
+/// are indented.
 fn own_function(
     was: &Range<usize>,
     is: &Range<usize>,
     site: &Range<usize>,
+    depth: Option<usize>,
     both: &Both<'_>,
 ) -> Result<(), Unplaced> {
     let (base, text) = (both.base(), both.text());
@@ -178,7 +184,7 @@ fn own_function(
         return there(format!("upstream switched its lines off: `#if 0` at line {}", off + 1));
     }
     if both.reads()
-        && let Err(why) = both.same_function(was, is)
+        && let Err(why) = both.same_function(was, is, depth)
     {
         return there(why);
     }

@@ -109,6 +109,41 @@ fn a_changed_signature_is_changed_nearby() {
     assert_eq!(nearby.diff[..3], ["@@ -1,4 +1,4 @@", "-int f() {", "+int f(int x) {"]);
 }
 
+const PYTHON: &str = "import x\n\n\nclass A(B):\n    \"\"\"It does.\n    \"\"\"\n\n    def f(self, q):\n        a = \
+                      q\n        b = {\n            1: a\n        }\n        c(b)\n        return b\n\n    \
+                      def g(self):\n        v = 1\n        w = 2\n        x = 3\n        return x\n";
+
+#[test]
+fn a_method_by_indentation_has_to_be_the_same() {
+    let inner = "@@ -11,4 +11,5 @@ class A(B):\n             1: a\n         }\n+        b = b\n         c(b)\n         return b\n";
+    let last = "@@ -17,4 +17,5 @@ class A(B):\n         v = 1\n         w = 2\n         x = 3\n         return x\n+        y = 4\n";
+    let after = "@@ -13,4 +13,7 @@ class A(B):\n         c(b)\n         return b\n \n+    def new(self):\n+        pass\n+\n     def g(self):\n";
+    let swapped =
+        PYTHON.replace("def f(", "def h(").replace("def g(", "def f(").replace("def h(", "def g(");
+    for (body, text, class, why) in [
+        (inner, PYTHON.replace("def f(", "def _old("), "conflict", "its function `A.f` is gone"),
+        (inner, PYTHON.replace("class A(", "class Z("), "conflict", "its function `A.f` is gone"),
+        (inner, swapped.clone(), "conflict", "in `A.g`, and it was made for `A.f`"),
+        (last, swapped, "conflict", "in `A.f`, and it was made for `A.g`"),
+        (last, PYTHON.replace("def g(", "def k("), "conflict", "its function `A.g` is gone"),
+        // It is in the class, and in none of its methods.
+        (after, PYTHON.replace("def f(", "def _old("), "exact", ""),
+        (inner, PYTHON.replace("def f(self, q)", "def f(self, q, r)"), "exact", ""),
+        (last, PYTHON.replace("class A(B)", "class A(C)"), "moved", ""),
+        (inner, PYTHON.replace("import x\n", "import x\nimport y\n"), "moved", ""),
+    ] {
+        let places = mapped(body, PYTHON, &text);
+        assert_eq!(classes(&places), [class], "{text}");
+        if let Err(unplaced) = &places[0] {
+            assert!(unplaced.why.contains(why), "{}", unplaced.why);
+        }
+    }
+    let text = PYTHON.replace("def f(self, q)", "def f(self, q, r)");
+    let places = mapped(inner, PYTHON, &text);
+    let nearby = places[0].as_ref().expect("placed").nearby.as_ref().expect("changed nearby");
+    assert!(nearby.diff.contains(&"-    def f(self, q):".to_owned()), "{:?}", nearby.diff);
+}
+
 #[test]
 fn crlf_is_named_as_the_cause() {
     let crlf = ABCDEF.replace('\n', "\r\n");
@@ -291,9 +326,9 @@ fn a_second_copy_of_a_macro_is_as_good_as_the_first() {
 
 #[test]
 fn where_no_function_can_be_read_the_heading_names_it() {
-    let base = "def first(x):\n    one\n    two\n    three\n    four\n";
+    let base = "function first(x):\n    one\n    two\n    three\n    four\n";
     let body =
-        "@@ -2,4 +2,5 @@ def first(x):\n     one\n     two\n+    new\n     three\n     four\n";
+        "@@ -2,4 +2,5 @@ function first(x):\n     one\n     two\n+    new\n     three\n     four\n";
     assert_eq!(classes(&mapped(body, base, &base.replace("(x)", "(x, y)"))), ["moved"]);
     let places = mapped(body, base, &base.replace("first", "second"));
     assert!(why(&places).contains("under `second`, and it was made for `first`"), "{places:?}");

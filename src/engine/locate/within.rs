@@ -3,12 +3,14 @@
 //! The lines next to a change are often as common as `}`, and upstream may give
 //! them to a function of another name. So a mapped hunk has to be in the very
 //! function it was made for, as [`cpp::function`] reads the two texts. A
-//! macro over several lines counts as a function.
+//! macro over several lines counts as a function. Of a text that gives its
+//! functions by indentation, classes count too.
 
 use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::anywhere;
+use super::indented::{self, Block};
 use super::outline::{self, Effect, Outline};
 use crate::cpp::{function, meaning};
 use crate::merge::LineMap;
@@ -26,6 +28,26 @@ struct Scope {
     head: Vec<u8>,
     /// Its lines, 0-based.
     lines: Range<usize>,
+    /// How far its head is indented, where that and no brace makes it one.
+    indent: Option<usize>,
+}
+
+impl Scope {
+    /// Whether the gap before a line is in it. What stands in the gap is
+    /// indented by `depth`, where that is known.
+    fn holds(&self, gap: usize, depth: Option<usize>) -> bool {
+        let Range { start, end } = self.lines;
+        match (self.indent, depth) {
+            (Some(indent), Some(depth)) => start < gap && gap <= end && indent < depth,
+            _ => start < gap && gap < end,
+        }
+    }
+}
+
+impl From<Block> for Scope {
+    fn from(Block { path, head, lines, indent }: Block) -> Self {
+        Self { path, head, lines, indent: Some(indent) }
+    }
 }
 
 /// What is known of a text's form, read when it is asked for.
@@ -33,6 +55,8 @@ struct Scope {
 pub struct Shape {
     functions: OnceCell<Functions>,
     outline: OnceCell<Outline>,
+    /// Those by indentation; nothing where there are none.
+    indented: OnceCell<Option<Functions>>,
 }
 
 impl Shape {
@@ -41,11 +65,20 @@ impl Shape {
     #[must_use]
     pub fn outlined(text: &[&[u8]], effect: impl FnMut(usize) -> Effect) -> Self {
         let outline = OnceCell::from(Outline::of(text, effect));
-        Self { functions: OnceCell::new(), outline }
+        Self { outline, ..Self::default() }
     }
 
     fn functions(&self, text: &[&[u8]]) -> &Functions {
-        self.functions.get_or_init(|| Functions::of(text))
+        self.indented(text).unwrap_or_else(|| self.functions.get_or_init(|| Functions::of(text)))
+    }
+
+    /// The functions of a text that gives them by indentation.
+    fn indented(&self, text: &[&[u8]]) -> Option<&Functions> {
+        let read = || {
+            let scopes: Vec<Scope> = indented::blocks(text).into_iter().map(Scope::from).collect();
+            (!scopes.is_empty()).then_some(Functions { scopes })
+        };
+        self.indented.get_or_init(read).as_ref()
     }
 
     fn outline(&self, text: &[&[u8]]) -> &Outline {
@@ -73,20 +106,26 @@ impl Functions {
             head: meaning(&bytes[found.span.start..found.body.start]).join(&b' '),
             lines: found.lines.0 - 1..found.lines.1,
             path: found.path,
+            indent: None,
         }));
         scopes.sort_by_key(|s| (s.lines.start, std::cmp::Reverse(s.lines.end)));
         Self { scopes }
     }
 
     /// The functions around the gap before a line, the outermost first.
-    fn around(&self, gap: usize) -> Vec<&Scope> {
-        self.scopes.iter().filter(|s| s.lines.start < gap && gap < s.lines.end).collect()
+    fn around(&self, gap: usize, depth: Option<usize>) -> Vec<&Scope> {
+        self.scopes.iter().filter(|s| s.holds(gap, depth)).collect()
     }
 
     /// The functions that lines stand in; where they stand in none, the first
     /// that they begin.
     fn holding(&self, lines: &Range<usize>) -> Vec<&Scope> {
-        let around = self.around(lines.start);
+        self.holding_at(lines, None)
+    }
+
+    /// As [`Self::holding`], of lines indented by `depth`.
+    fn holding_at(&self, lines: &Range<usize>, depth: Option<usize>) -> Vec<&Scope> {
+        let around = self.around(lines.start, depth);
         if !around.is_empty() {
             return around;
         }
@@ -116,7 +155,8 @@ fn macros(text: &[&[u8]]) -> Vec<Scope> {
         let name = String::from_utf8_lossy(&rest[..end.unwrap_or(rest.len())]);
         if at - begin > 1 {
             let path = format!("#define {name}");
-            found.push(Scope { head: path.clone().into_bytes(), path, lines: begin..at });
+            let head = path.clone().into_bytes();
+            found.push(Scope { head, path, lines: begin..at, indent: None });
         }
     }
     found
@@ -145,9 +185,19 @@ impl<'t> Both<'t> {
         self.now.1.functions(self.now.0)
     }
 
+    /// Whether one of the texts gives its functions by indentation: what its
+    /// braces say is nothing then.
+    fn indented(&self) -> bool {
+        let indented = |(text, shape): Side<'t>| shape.indented(text).is_some();
+        indented(self.then) || indented(self.now)
+    }
+
     /// Whether lines that were at `was` and are at `is` stand in the braces and
     /// conditions they stood in. `false` says nothing.
     pub(super) fn stands_alike(&self, was: &Range<usize>, is: &Range<usize>) -> bool {
+        if self.indented() {
+            return false;
+        }
         let outlined = |(text, shape): Side<'t>| (text, shape.outline(text));
         outline::stands_alike(outlined(self.then), outlined(self.now), self.map, was, is)
     }
@@ -155,6 +205,9 @@ impl<'t> Both<'t> {
     /// Whether all places of the base's lines `edges` in the text at hand that are in
     /// a function with the head of the one around `was` are in the very same.
     fn stands_once(&self, was: &Range<usize>, edges: &Range<usize>) -> bool {
+        if self.indented() {
+            return false;
+        }
         let (base, text) = (self.base(), self.text());
         let (then, now) = (self.then.1.outline(base), self.now.1.outline(text));
         let Some((own, _)) = then.function(base, was.start) else {
@@ -178,7 +231,8 @@ impl<'t> Both<'t> {
     /// Whether functions can be read in either text at all.
     pub(super) fn reads(&self) -> bool {
         let may = |(text, shape): Side<'t>| shape.outline(text).may_hold_functions();
-        may(self.then) && !self.were().scopes.is_empty()
+        self.indented()
+            || may(self.then) && !self.were().scopes.is_empty()
             || may(self.now) && !self.are().scopes.is_empty()
     }
 
@@ -197,13 +251,16 @@ impl<'t> Both<'t> {
     }
 
     /// Fails, with the reason in a sentence, where lines that were at `was` and
-    /// are at `is` are in another function than before.
+    /// are at `is` are in another function than before. `depth` is how far they,
+    /// or what is put there, are indented.
     pub(super) fn same_function(
         &self,
         was: &Range<usize>,
         is: &Range<usize>,
+        depth: Option<usize>,
     ) -> Result<(), String> {
-        let (then, now) = (self.were().holding(was), self.are().holding(is));
+        let then = self.were().holding_at(was, depth);
+        let now = self.are().holding_at(is, depth);
         let same = |(a, b): (&&Scope, &&Scope)| self.is_same(a, b);
         if then.len() == now.len() && then.iter().zip(&now).all(same) {
             return Ok(());
@@ -289,7 +346,8 @@ impl<'t> Both<'t> {
     ) -> Option<(Range<usize>, Range<usize>)> {
         // The outline has most functions without reading any.
         let body = |(text, shape): Side<'t>, at: &Range<usize>| {
-            let outlined = shape.outline(text).function(text, at.start).and_then(|f| f.1);
+            let outline = || shape.outline(text).function(text, at.start)?.1;
+            let outlined = if self.indented() { None } else { outline() };
             let read = || Some(shape.functions(text).holding(at).last()?.lines.clone());
             outlined.or_else(read)
         };
@@ -310,7 +368,7 @@ impl<'t> Both<'t> {
     ) -> Option<(usize, usize)> {
         let path = &self.were().holding(was).last()?.path;
         let inside = |functions: &Functions, at: &usize| {
-            functions.around(*at).last().is_some_and(|s| s.path == *path)
+            functions.around(*at, None).last().is_some_and(|s| s.path == *path)
         };
         Some((
             then.iter().filter(|at| inside(self.were(), at)).count(),
