@@ -201,6 +201,15 @@ pub fn aborted(ui: &mut Ui, state: &State) {
     ui.line(format!("The rebase to {} is given up; everything is as it was.", state.name));
 }
 
+/// Prints that what a killed rebase left is gone.
+pub fn cleared(ui: &mut Ui) {
+    if ui.format() == Format::Json {
+        ui.json("rebase", 1, &serde_json::json!({ "aborted": null }));
+        return;
+    }
+    ui.line("No rebase was under way any more; what a killed one left is removed.");
+}
+
 /// Prints that the pin moved.
 pub fn done(ui: &mut Ui, folder: &Path, plan: Option<&Plan>) {
     if ui.format() == Format::Json {

@@ -1,7 +1,8 @@
 //! `overlay rebase`: the series moved to another pin.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::Path;
 
 use mlx_overlay_engine::drift::{judge, line, trace_line};
 use mlx_overlay_engine::git::CommitInfo;
@@ -74,6 +75,10 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
         return dry_run(&args, ui);
     }
     let Some(state) = under_way else {
+        if args.abort && Session::clear_rest(&project.root)? {
+            render_rebase::cleared(ui);
+            return Ok(Outcome::Done);
+        }
         if args.go_on || args.skip.is_some() || args.abort {
             return Err(CommandError::usage("no rebase is under way")
                 .hint("`overlay rebase --to REV` begins one"));
@@ -290,8 +295,8 @@ fn take(
     entry: &str,
 ) -> Result<(), CommandError> {
     let bytes = match start.series.entries.iter().find(|e| e.name == entry).map(|e| &e.change) {
-        // Contracts: nothing lies in the work folder.
-        None => return Ok(()),
+        // Contracts: nothing of ours lies in the work folder.
+        None => return unresolved(session.take_nothing()?, entry),
         Some(Change::Derive(rule)) => return unresolved(session.take_rule(entry, rule)?, entry),
         Some(Change::Patch { bytes, .. }) => bytes,
     };
@@ -310,13 +315,18 @@ fn take(
 fn unresolved(taken: Result<(), Unresolved>, entry: &str) -> Result<(), CommandError> {
     match taken {
         Ok(()) => Ok(()),
-        Err(Unresolved::SameRule { path }) => Err(CommandError::new(
-            ErrorKind::Usage,
-            anyhow::anyhow!("the rule is as it was, and it did not fit"),
-        )
-        .at(path.display(), None, None)
-        .hint("change it, then `overlay rebase --continue`")
-        .hint(leaves_out(entry))),
+        Err(Unresolved::Unlisted { paths }) => {
+            let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+            Err(open(format!(
+                "not of the entry, and not taken over: {}; with the work folder it would be lost",
+                paths.join(", ")
+            ))
+            .hint("move it away, then `overlay rebase --continue`")
+            .hint("a change of another file is an entry of its own in the series"))
+        }
+        Err(Unresolved::SameRule { path }) => {
+            Err(unsettled(&path, "the rule is as it was, and it did not fit", entry))
+        }
         Err(Unresolved::Untouched { path }) => {
             let what = "the file is as it was written, which settles nothing";
             Err(unsettled(&path, what, entry))
@@ -326,7 +336,7 @@ fn unresolved(taken: Result<(), Unresolved>, entry: &str) -> Result<(), CommandE
             let what = "the file was not there, which settles nothing; it is written again";
             Err(unsettled(&path, what, entry))
         }
-        Err(Unresolved::Nothing) => Err(CommandError::usage(format!(
+        Err(Unresolved::Nothing) => Err(open(format!(
             "nothing of `{entry}` is left in the work folder: its files are upstream's"
         ))
         .hint(format!("`overlay rebase --skip {}` says that this is meant", word(entry)))),
@@ -337,18 +347,22 @@ fn leaves_out(entry: &str) -> String {
     format!("`overlay rebase --skip {}` leaves it out", word(entry))
 }
 
+/// A person is not done yet.
+fn open(what: impl fmt::Display + fmt::Debug + Send + Sync + 'static) -> CommandError {
+    CommandError::new(ErrorKind::NeedsPerson, anyhow::Error::msg(what))
+}
+
 /// A work file that is no answer yet.
 fn unsettled(path: &Path, what: &'static str, entry: &str) -> CommandError {
-    CommandError::usage(what)
+    open(what)
         .at(path.display(), None, None)
         .hint("edit it, then `overlay rebase --continue`")
         .hint(leaves_out(entry))
 }
 
 fn left(path: &Path, line: usize) -> CommandError {
-    let shown: PathBuf = path.to_path_buf();
-    CommandError::new(ErrorKind::Usage, anyhow::anyhow!("a conflict marker is left"))
-        .at(shown.display(), Some(line), None)
+    open("a conflict marker is left")
+        .at(path.display(), Some(line), None)
         .hint("edit the file, then `overlay rebase --continue`")
 }
 

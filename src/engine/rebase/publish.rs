@@ -200,10 +200,15 @@ pub(super) fn io(
     move |source| RebaseError::Io { path, doing, source }
 }
 
+/// A file, and where it is written first.
+pub(super) fn with_draft(path: &Path) -> [PathBuf; 2] {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    [path.to_path_buf(), path.with_file_name(format!(".{name}.new"))]
+}
+
 /// Writes a file whole: aside, to the disk, renamed.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), RebaseError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let draft = path.with_file_name(format!(".{name}.new"));
+    let [_, draft] = with_draft(path);
     let failed = |doing| io(path, doing);
     let mut file = fs::File::create(&draft).map_err(failed("cannot be written"))?;
     file.write_all(bytes).map_err(failed("cannot be written"))?;

@@ -21,7 +21,7 @@ use crate::series::{Change, SERIES_FILE, Series};
 use crate::snapshot::{File, Mode, ObjectId, TreePath};
 use crate::work_folder::{self, LOCK, Owner};
 
-use super::publish::{clear, io, remove, require_free, restore, write};
+use super::publish::{clear, io, remove, require_free, restore, with_draft, write};
 use super::{Decision, Decisions, RebaseError, Unfinished, markers, plan, remake};
 
 /// The folder, beside `mlx-pin.toml`.
@@ -84,6 +84,11 @@ pub enum Unresolved {
     Untouched {
         /// The file.
         path: PathBuf,
+    },
+    /// Files in the work folder are none of the entry's: they would be lost.
+    Unlisted {
+        /// The files.
+        paths: Vec<PathBuf>,
     },
     /// The rule is as it was, and did not fit.
     SameRule {
@@ -245,6 +250,9 @@ impl Session {
         original: &[u8],
     ) -> Result<Result<(), Unresolved>, RebaseError> {
         let work = work_folder(&self.root);
+        if let Some(unlisted) = self.unlisted(files.iter().map(|f| &f.path))? {
+            return Ok(Err(unlisted));
+        }
         let prose = crate::patch::parse(original)
             .ok()
             .and_then(|p| p.files.first().map(|f| f.prose.clone()))
@@ -284,7 +292,11 @@ impl Session {
         entry: &str,
         original: &Rule,
     ) -> Result<Result<(), Unresolved>, RebaseError> {
-        let file = plan::rule_path(entry).map(|path| work_path(&self.root, &path));
+        let rule = plan::rule_path(entry);
+        if let Some(unlisted) = self.unlisted(rule.iter())? {
+            return Ok(Err(unlisted));
+        }
+        let file = rule.map(|path| work_path(&self.root, &path));
         let Some(path) = file.filter(|path| path.exists()) else {
             return Ok(Err(Unresolved::Nothing));
         };
@@ -300,6 +312,43 @@ impl Session {
         }
         self.decide(entry, Decision::Rule(rule))?;
         Ok(Ok(()))
+    }
+
+    /// Goes on from contracts, for which no file has to be finished.
+    ///
+    /// # Errors
+    /// The work folder cannot be read.
+    pub fn take_nothing(&self) -> Result<Result<(), Unresolved>, RebaseError> {
+        Ok(self.unlisted([])?.map_or(Ok(()), Err))
+    }
+
+    /// The files in the work folder that are none of those listed, where there
+    /// are any.
+    fn unlisted<'p>(
+        &self,
+        listed: impl IntoIterator<Item = &'p TreePath>,
+    ) -> Result<Option<Unresolved>, RebaseError> {
+        let listed: Vec<PathBuf> =
+            listed.into_iter().flat_map(|path| with_draft(&work_path(&self.root, path))).collect();
+        let mut paths = Vec::new();
+        let mut folders = vec![work_folder(&self.root)];
+        while let Some(folder) = folders.pop() {
+            let cannot = || io(&folder, "cannot be listed");
+            let items = match fs::read_dir(&folder) {
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                items => items.map_err(cannot())?,
+            };
+            for item in items {
+                let item = item.map_err(cannot())?;
+                match item.file_type().map_err(cannot())?.is_dir() {
+                    true => folders.push(item.path()),
+                    false => paths.push(item.path()),
+                }
+            }
+        }
+        paths.retain(|path| !listed.contains(path));
+        paths.sort();
+        Ok((!paths.is_empty()).then_some(Unresolved::Unlisted { paths }))
     }
 
     /// Records a decision on an entry.
@@ -340,11 +389,33 @@ impl Session {
     /// # Errors
     /// It cannot be removed.
     pub fn end(self) -> Result<(), RebaseError> {
-        // The state goes first: without it nothing is under way.
+        // While the state is there a rebase is under way, and while the lock is
+        // the folder is known for ours: so they go last, in this order.
+        remove(&work_folder(&self.root))?;
         let folder = self.root.join(FOLDER);
         let state = folder.join(STATE);
         fs::remove_file(&state).map_err(io(&state, "cannot be removed"))?;
-        remove(&folder)
+        sweep(&folder)
+    }
+
+    /// Takes away what a rebase left that was killed before it had begun, or
+    /// while it ended. Says whether there was anything.
+    ///
+    /// # Errors
+    /// It cannot be removed, or another process works on it.
+    pub fn clear_rest(root: &Path) -> Result<bool, RebaseError> {
+        let folder = root.join(FOLDER);
+        let owner =
+            work_folder::owner(&folder, &[STATE]).map_err(io(&folder, "cannot be looked into"))?;
+        if owner != Owner::Overlay {
+            return Ok(false);
+        }
+        let _lock = lock(root)?;
+        if standing(root)?.is_some() {
+            return Ok(false);
+        }
+        sweep(&folder)?;
+        Ok(true)
     }
 
     /// Gives the rebase up: everything is as it was, a pin that has moved
@@ -361,6 +432,19 @@ impl Session {
         }
         self.end()
     }
+}
+
+/// Removes a session's folder, the lock last.
+fn sweep(folder: &Path) -> Result<(), RebaseError> {
+    for item in fs::read_dir(folder).map_err(io(folder, "cannot be listed"))? {
+        let path = item.map_err(io(folder, "cannot be listed"))?.path();
+        if path.file_name().is_some_and(|name| name == LOCK) {
+            continue;
+        }
+        let gone = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        gone.map_err(io(&path, "cannot be removed"))?;
+    }
+    remove(folder)
 }
 
 /// Writes a file for a person to finish.

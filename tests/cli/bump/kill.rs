@@ -12,6 +12,7 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/a-half-written-pin-is-taken-back-or-finished", rebase_half_written);
     test("rebase/killed-at-any-time-it-is-whole", rebase_killed);
     test("rebase/killed-while-going-on-it-is-whole", rebase_killed_later);
+    test("rebase/killed-while-given-up-it-can-be-given-up", abort_killed);
 }
 
 /// What a kill between the folder and the pin leaves.
@@ -131,4 +132,51 @@ fn rebase_killed_later() {
         }
     }
     assert!(interrupted > 6, "{interrupted} of 36 kills came in time");
+}
+
+/// Kills `--abort` at many moments, and asks again.
+fn abort_killed() {
+    let folder = |bump: &Bump| bump.tool.path(".overlay-rebase");
+    let abort = ["rebase", "--abort"];
+    let run_time = {
+        let bump = stopped();
+        let begun = std::time::Instant::now();
+        bump.run(&abort).assert_status(0);
+        u64::try_from(begun.elapsed().as_micros()).unwrap()
+    };
+    for kill in 0..24 {
+        let bump = Bump::new();
+        let before = bump.files();
+        let bump = stop(bump);
+        let wait = run_time * kill / 20;
+        kill_after(&bump, &abort, wait);
+        if folder(&bump).exists() {
+            bump.run(&abort).assert_status(0);
+        }
+        assert!(!folder(&bump).exists(), "killed after {wait} µs");
+        assert_eq!(bump.files(), before, "killed after {wait} µs");
+    }
+    // What is left at each step of the end, the last of them first.
+    for steps in [
+        &["state.json", "work"][..],
+        &["state.json", "work", ".state.json.new"],
+        &["work"],
+        // An older version began with the state.
+        &["state.json"],
+    ] {
+        let bump = Bump::new();
+        let before = bump.files();
+        let bump = stop(bump);
+        bump.write(".overlay-rebase/.state.json.new", "{");
+        for step in steps {
+            let path = folder(&bump).join(step);
+            let _ = std::fs::remove_file(&path).or_else(|_| std::fs::remove_dir_all(&path));
+        }
+        if steps.contains(&"state.json") {
+            bump.run(&["rebase", "--continue"]).assert_status(2);
+        }
+        bump.run(&abort).assert_status(0);
+        assert!(!folder(&bump).exists(), "{steps:?}");
+        assert_eq!(bump.files(), before, "{steps:?}");
+    }
 }

@@ -12,6 +12,7 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/a-conflict-is-finished-by-hand", rebase_conflict);
     test("rebase/an-entry-can-be-left-out", rebase_skip);
     test("rebase/a-work-file-that-is-gone-settles-nothing", rebase_deleted_work);
+    test("rebase/other-files-in-the-work-folder-are-not-lost", rebase_unlisted);
     test("rebase/a-file-taken-whole-must-be-decided", rebase_untouched_work);
     test("rebase/a-reason-is-kept-in-the-new-series", rebase_reasons);
     test("rebase/a-contract-nobody-has-cannot-be-accepted", rebase_accept_checked);
@@ -102,7 +103,7 @@ fn rebase_conflict() {
     );
     assert!(work.contains(&marked), "{work}");
     let run = bump.run(&["rebase", "--continue"]);
-    run.assert_status(2);
+    run.assert_status(1);
     assert!(run.stderr().contains("a conflict marker is left"), "{}", run.shown());
     let run = bump.run(&["rebase"]);
     run.assert_status(1);
@@ -145,7 +146,7 @@ fn rebase_deleted_work() {
     let work = bump.read(WORK);
     fs::remove_file(bump.tool.path(WORK)).unwrap();
     let run = bump.run(&["rebase", "--continue"]);
-    run.assert_status(2);
+    run.assert_status(1);
     assert!(
         run.stderr().contains("the file was not there, which settles nothing"),
         "{}",
@@ -154,9 +155,42 @@ fn rebase_deleted_work() {
     assert_eq!(bump.read(WORK), work, "it is there again");
     // The whole folder.
     fs::remove_dir_all(bump.tool.path(".overlay-rebase/work")).unwrap();
-    bump.run(&["rebase", "--continue"]).assert_status(2);
+    bump.run(&["rebase", "--continue"]).assert_status(1);
     assert_eq!(bump.read(WORK), work);
     bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
+}
+
+/// What is not the entry's is neither taken over nor removed.
+fn rebase_unlisted() {
+    let bump = stopped();
+    let resolve = |bump: &Bump| {
+        let text = bump.read(WORK);
+        let (head, rest) = text.split_once("<<<<<<<").unwrap();
+        let (_, tail) = rest.split_once(">>>>>>> ours\n").unwrap();
+        bump.write(WORK, &format!("{head}  x = x * 3;\n  x = x - 1;\n{tail}"));
+    };
+    let mine = ".overlay-rebase/work/sub/other.txt";
+    resolve(&bump);
+    bump.write(mine, "mine\n");
+    let before = bump.files();
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    assert!(run.stderr().contains("work/sub/other.txt; with the work folder"), "{}", run.shown());
+    assert!(run.stderr().contains("move it away"), "{}", run.shown());
+    let mut after = bump.files();
+    after.insert(".overlay-rebase/lock".into(), before[".overlay-rebase/lock"].clone());
+    assert_eq!(after, before);
+    fs::remove_file(bump.tool.path(mine)).unwrap();
+    bump.run(&["rebase", "--continue"]).assert_status(0);
+    // Nor where it stopped at contracts or at a rule.
+    let bump = Bump::new();
+    bump.run(&["rebase", "--to", &bump.commits[2]]).assert_status(1);
+    bump.write(mine, "mine\n");
+    let go_on = ["rebase", "--continue", "--accept", ACCEPT];
+    bump.run(&go_on).assert_status(1);
+    assert_eq!(bump.read(mine), "mine\n");
+    fs::remove_file(bump.tool.path(mine)).unwrap();
+    bump.run(&go_on).assert_status(0);
 }
 
 /// Upstream has a file of its own where an entry makes one: nothing tells which
@@ -175,7 +209,7 @@ fn rebase_untouched_work() {
     assert!(marked.contains("\ntheirs\n||||||| pin "), "{marked}");
     assert!(marked.contains("=======\nours\n>>>>>>> other\n"), "{marked}");
     let run = bump.run(&["rebase", "--continue"]);
-    run.assert_status(2);
+    run.assert_status(1);
     assert!(run.stderr().contains("a conflict marker is left"), "{}", run.shown());
     // Bytes that are no UTF-8 come out as they went in.
     fs::write(bump.tool.path(work), b"theirs\ncaf\xe9 \xff\n").unwrap();
@@ -363,7 +397,9 @@ fn rebase_rule() {
     let run = bump.run(&["rebase", "--to", "side"]);
     run.assert_status(1);
     assert!(run.stdout().contains("already defines `helper_copy`"), "{}", run.shown());
-    bump.run(&["rebase", "--continue"]).assert_status(2);
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    assert!(run.stderr().contains("the rule is as it was"), "{}", run.shown());
     let rule = bump.read(RULE);
     assert!(rule.starts_with("# `q.h` line 27 already defines `helper_copy`\n"), "{rule}");
     bump.write(RULE, "name = 3\n");
