@@ -3,7 +3,7 @@
 use super::text::Ends;
 use super::{Cite, ContractKind, Place, Status, Verdict};
 use crate::cpp::{self, Function, Kind, function, lex};
-use crate::merge::lines;
+use crate::merge::{LineMap, lines};
 use crate::snapshot::TreePath;
 
 /// Checks the citation at the pin, and follows it to the target.
@@ -49,7 +49,16 @@ pub(super) fn follow(cite: &Cite, ends: &Ends) -> Verdict {
             verdict.moved_to = Some(place.to_string());
             verdict.at(place)
         }
-        None => lost(cite, &now, target, file, is_function, verdict),
+        None => match stands(cite, &functions, &now, (&old, &new)) {
+            Some(first) => {
+                let last = first + cite.at.last - cite.at.first;
+                let place = Place { file: file.clone(), first, last };
+                let mut verdict = verdict(Status::Held, format!("`{symbol}` is at {place} now"));
+                verdict.moved_to = Some(place.to_string());
+                verdict.at(place)
+            }
+            None => lost(cite, &now, target, file, is_function, verdict),
+        },
     }
 }
 
@@ -57,6 +66,40 @@ impl Verdict {
     fn at(mut self, place: Place) -> Self {
         self.place = Some(format!("{}:{}", place.file, place.first));
         self
+    }
+}
+
+/// The first line (1-based) at which the cited lines stand as they were, in
+/// their function or with their name, where upstream moved these within the
+/// file and one place alone fits.
+fn stands(
+    cite: &Cite,
+    then: &[&Function],
+    now: &[&Function],
+    (old, new): (&[&[u8]], &[&[u8]]),
+) -> Option<usize> {
+    let cited = cite.at.first - 1..cite.at.last;
+    let lines_of = |f: &Function| f.lines.0 - 1..f.lines.1;
+    let mut places: Vec<usize> = Vec::new();
+    match then.iter().find(|f| f.lines.0 <= cite.at.first && cite.at.last <= f.lines.1) {
+        Some(own) => {
+            let own = lines_of(own);
+            let within = cited.start - own.start..cited.end - own.start;
+            for one in now.iter().map(|f| lines_of(f)) {
+                let map = LineMap::new(&old[own.clone()], &new[one.clone()]);
+                places.extend(map.kept(within.clone()).map(|at| one.start + at));
+            }
+        }
+        None => {
+            let wanted = &old[cited.clone()];
+            let mut windows = new.windows(wanted.len()).enumerate();
+            let same = |(_, lines): &(usize, &[&[u8]])| *lines == wanted;
+            places.extend(windows.by_ref().filter(same).map(|(at, _)| at));
+        }
+    }
+    match places[..] {
+        [at] => Some(at + 1),
+        _ => None,
     }
 }
 

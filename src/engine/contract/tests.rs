@@ -235,6 +235,32 @@ fn a_moved_citation_gets_its_new_line() {
     assert_eq!(verdicts[4].what, "`qmv_impl` is at q.h:7-9 now");
 }
 
+/// The cited lines are looked up in the function, and not at its head.
+#[test]
+fn a_citation_follows_a_function_that_moved_within_its_file() {
+    let (body, other) = (
+        "int f(int n) {\n  int a = 0;\n  a += n;\n  a *= n;\n  return a;\n}\n",
+        (0..9).map(|i| format!("int g{i}(int n) {{\n  return n + {i};\n}}\n")).collect::<String>(),
+    );
+    let limit = "#define LIMIT 8\n";
+    let at = |text: &str| tree(text, METAL, HOST);
+    let one = contracts(
+        "[[cite]]\nat = 'q.h:4-5'\nsymbol = 'f'\nreason = 'r'\n\
+         [[cite]]\nat = 'q.h:1'\nsymbol = 'LIMIT'\nreason = 'r'",
+    );
+    let pin = at(&format!("{limit}{body}{other}"));
+    let check = |text: &str| check(&one, &pin, &at(text), "new").expect("memory is read");
+    let found = check(&format!("{other}{body}{limit}"));
+    let status = |v: &[Verdict]| [v[0].status, v[1].status];
+    assert_eq!(status(&found), [Status::Held, Status::Held], "{found:#?}");
+    let moved: Vec<_> = found.iter().map(|v| v.moved_to.as_deref()).collect();
+    assert_eq!(moved, [Some("q.h:30-31"), Some("q.h:34")]);
+    // Nothing is held where the lines are not as they were.
+    let other_body = body.replace("a += n", "a -= n");
+    let found = check(&format!("{other}{other_body}{}", limit.replace('8', "9")));
+    assert_eq!(status(&found), [Status::Changed, Status::Changed], "{found:#?}");
+}
+
 #[test]
 fn a_citation_that_is_wrong_at_the_pin_says_so() {
     for (at, symbol, what) in [
