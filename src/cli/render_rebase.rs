@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use mlx_overlay_engine::contract::Verdict;
 use mlx_overlay_engine::drift::End;
 use mlx_overlay_engine::rebase::session::State;
 use mlx_overlay_engine::rebase::{Outcome, Plan, Planned, Stop};
@@ -40,6 +41,11 @@ pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&
         let by = landed_by(entry).map(|by| format!("  {by}")).unwrap_or_default();
         ui.line(format!("  {outcome} {}{}", entry.name, paint(DIM, by)));
     }
+    for verdict in plan.left_out() {
+        let outcome = paint(WARN, format!("{:<10}", "left out"));
+        ui.line(format!("  {outcome} {} {}", verdict.kind.as_str(), verdict.name));
+        ui.line(format!("             {}", why_left_out(verdict)));
+    }
     // Once the pin has moved nothing tells of it any more.
     changed_nearby(ui, plan.changed_nearby(), Shown { all: false, diff: true });
     match &plan.stop {
@@ -76,6 +82,12 @@ pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&
             }
         }
     }
+}
+
+/// Why the new series does not have a contract.
+fn why_left_out(verdict: &Verdict) -> String {
+    let reason = verdict.acknowledged.as_deref().unwrap_or_default();
+    format!("{}; nothing is left to compare with (accepted: {reason})", verdict.what)
 }
 
 /// With which upstream commit an entry, or a part of it, landed.
@@ -119,7 +131,10 @@ fn markdown(ui: &mut Ui, pin: &End, target: &End, plan: &Plan) {
     for verdict in &plan.contracts {
         let (kind, name) = (verdict.kind.as_str(), cell(&verdict.name));
         let what = cell(&verdict.what);
-        if !verdict.status.holds() {
+        if plan.left_out().any(|left| left == verdict) {
+            let why = cell(&why_left_out(verdict));
+            lines.push(format!("- **left out** {kind} {name}: {why}"));
+        } else if !verdict.status.holds() {
             lines.push(format!("- **{}** {kind} {name}: {what}", verdict.status.as_str()));
         } else if let Some(reason) = &verdict.acknowledged {
             lines.push(format!("- {kind} {name}: {what}; accepted: {}", cell(reason)));

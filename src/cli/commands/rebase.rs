@@ -170,6 +170,7 @@ fn dry_run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let start = Start::open(&args.ends, ui)?;
     let accepted = accepted(&args.accept, &start.series)?;
     let target = start.target(args.ends.to(), ui)?;
+    require_pin(&start)?;
     let decisions = Decisions { accepted: accepted.into_iter().collect(), ..Decisions::default() };
     let plan = planned(&start, &target, &decisions, ui)?;
     render_rebase::planned(ui, &start.end(), &target.end, &plan, None);
@@ -194,13 +195,17 @@ fn begin(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let mut state =
         State::new(&start.series, start.pin.commit, commit.id, &target.end.name, &upstream);
     state.decisions.accepted.extend(accepted);
-    // A series that does not hold where it is cannot be moved.
+    require_pin(&start)?;
+    let session = Session::begin(&start.project.root, state)?;
+    advance(session, &start, &target, ui)
+}
+
+/// A series that does not hold where it is cannot be moved.
+fn require_pin(start: &Start) -> Result<(), CommandError> {
     let pin = start.tree.as_ref();
     judge(&start.series, pin, pin, &start.pin.commit.to_string())?
         .require_pin()
-        .map_err(|e| start.not_at_pin(e))?;
-    let session = Session::begin(&start.project.root, state)?;
-    advance(session, &start, &target, ui)
+        .map_err(|e| start.not_at_pin(e))
 }
 
 /// Plans again with all that is decided, and either stops or moves the pin.

@@ -260,6 +260,12 @@ pub enum ContractKind {
 }
 
 impl ContractKind {
+    /// Whether it says something of upstream's text alone.
+    #[must_use]
+    pub fn is_of_upstream(self) -> bool {
+        matches!(self, ContractKind::Watch | ContractKind::Kernel | ContractKind::Cite)
+    }
+
     /// The kind as the series writes it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -300,6 +306,9 @@ pub struct Verdict {
     /// The reason given for accepting it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<String>,
+    /// What it is but for the acknowledgement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<Status>,
     /// What changed, as lines that begin with a space, `-`, `+` or `@`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub diff: Vec<String>,
@@ -322,6 +331,7 @@ impl Verdict {
             host_moved_to: None,
             open: Vec::new(),
             acknowledged: None,
+            found: None,
             diff: Vec::new(),
         }
     }
@@ -329,13 +339,24 @@ impl Verdict {
     /// Turns a verdict that does not hold into `acknowledged`, where the
     /// contract says so for this target.
     pub(crate) fn accepted(mut self, given: &[Acknowledgement], target: &str) -> Self {
-        if let Some(found) = given.iter().find(|a| a.target == target)
-            && !self.status.holds()
-        {
-            self.status = Status::Acknowledged;
-            self.acknowledged = Some(found.reason.clone());
+        if let Some(found) = given.iter().find(|a| a.target == target) {
+            self.accept(&found.reason);
         }
         self
+    }
+
+    /// Takes down why a person accepts it, where it does not hold.
+    pub(crate) fn accept(&mut self, reason: &str) {
+        if !self.status.holds() {
+            self.found = Some(std::mem::replace(&mut self.status, Status::Acknowledged));
+            self.acknowledged = Some(reason.into());
+        }
+    }
+
+    /// Whether it is broken, accepted or not.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.found.unwrap_or(self.status) == Status::Broken
     }
 }
 

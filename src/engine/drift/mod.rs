@@ -19,7 +19,7 @@ use crate::apply::Ground;
 use crate::contract::{self, ContractKind, Status, Verdict};
 use crate::lay::{EntryReport, LayError, STRIP, lay, lay_entry};
 use crate::patch::{self, Patch};
-use crate::series::{Change, Series};
+use crate::series::{Change, SERIES_FILE, Series};
 use crate::snapshot::{ObjectId, ReadError, Tree};
 
 pub(crate) use cascade::{Missing, blame};
@@ -275,6 +275,18 @@ impl Judgement {
     /// # Errors
     /// Names the first such item.
     pub fn require_pin(&self) -> Result<(), DriftError> {
+        // What is broken there was never upstream's doing: accepting it settles
+        // nothing.
+        let broken = |v: &&Verdict| v.kind.is_of_upstream() && v.is_broken();
+        if let Some(broken) = self.contracts.iter().find(broken) {
+            let (kind, name) = (broken.kind.as_str(), &broken.name);
+            let what = format!(
+                "{kind} {name} is broken there already, an error of the series ({}): point it at \
+                 what it means, or take it out of {SERIES_FILE}",
+                broken.what
+            );
+            return Err(DriftError::NotAtPin { what });
+        }
         let odd = self.states().into_iter().find(|(_, state)| state.needs_person());
         match odd {
             None => Ok(()),

@@ -135,6 +135,14 @@ impl Plan {
         self.entries.iter().filter(|p| p.outcome.stays()).flat_map(|p| p.report.changed_nearby())
     }
 
+    /// The contracts that are broken at the target, which a person accepted:
+    /// nothing there is left for them to compare with, so that the new series
+    /// has them no more.
+    pub fn left_out(&self) -> impl Iterator<Item = &Verdict> {
+        let gone = |v: &&Verdict| v.kind.is_of_upstream() && v.status.holds() && v.is_broken();
+        self.contracts.iter().filter(gone)
+    }
+
     /// Whether nothing is left for a person.
     #[must_use]
     pub fn is_whole(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::apply::Ground;
-use crate::contract::{self, Contracts, Status, Verdict};
+use crate::contract::{self, Contracts, Verdict};
 use crate::derive::Rule;
 use crate::drift::{Missing, blame, originals};
 use crate::lay::{EntryReport, PatchParts, STRIP, lay_entry, pass_over};
@@ -307,9 +307,8 @@ fn contracts(
     verdicts.extend(contract::check_notes(&notes, &patches, STRIP));
     for verdict in &mut verdicts {
         let key = format!("{} {}", verdict.kind.as_str(), verdict.name);
-        if let (false, Some(reason)) = (verdict.status.holds(), decisions.accepted.get(&key)) {
-            verdict.status = Status::Acknowledged;
-            verdict.acknowledged = Some(reason.clone());
+        if let Some(reason) = decisions.accepted.get(&key) {
+            verdict.accept(reason);
         }
     }
     Ok(verdicts)

@@ -132,7 +132,7 @@ fn write_folder(dir: &Path, series: &Series, plan: &Plan, new: &NewPin) -> Resul
 }
 
 /// Reads the new folder as `apply` will, and lays it on the target: every place
-/// must be exact and every contract must hold.
+/// must be exact and every contract must hold without being accepted.
 fn check(dir: &Path, target: &dyn Tree, commit: ObjectId) -> Result<(), RebaseError> {
     let wrong = |what: String| RebaseError::Check { what };
     let series =
@@ -143,6 +143,10 @@ fn check(dir: &Path, target: &dyn Tree, commit: ObjectId) -> Result<(), RebaseEr
             let why = found.why(&item).map(|w| format!(" ({w})")).unwrap_or_default();
             return Err(wrong(format!("{item} is {state} at its own pin{why}")));
         }
+    }
+    if let Some(odd) = found.contracts.iter().find(|v| v.found.is_some()) {
+        let (kind, name) = (odd.kind.as_str(), &odd.name);
+        return Err(wrong(format!("{kind} {name} does not hold at its own pin ({})", odd.what)));
     }
     Ok(())
 }

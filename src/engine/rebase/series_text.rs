@@ -100,6 +100,12 @@ pub(super) fn rewritten(
     for verdict in &plan.contracts {
         accepted(&mut document, verdict, target);
     }
+    for verdict in plan.left_out() {
+        let array = document.get_mut(verdict.kind.as_str()).and_then(Item::as_array_of_tables_mut);
+        if let Some(array) = array {
+            remove_where(array, |table| is_of(table, verdict));
+        }
+    }
     for verdict in &plan.contracts {
         moved(&mut document, verdict);
     }
@@ -141,15 +147,33 @@ fn entries(document: &mut DocumentMut, plan: &Plan) {
     }
 }
 
+/// Removes tables, each with the comment right above it. What a blank line parts
+/// from a table heads those after it too, and stays with the next.
 fn remove_where(array: &mut ArrayOfTables, gone: impl Fn(&Table) -> bool) {
     let mut at = 0;
     while at < array.len() {
-        if array.get(at).is_some_and(&gone) {
+        if let Some(table) = array.get(at).filter(|table| gone(table)) {
+            let heading = heading(table).map(str::to_owned);
             array.remove(at);
+            if let Some(heading) = heading
+                && let Some(next) = array.get_mut(at)
+                && self::heading(next).is_none()
+            {
+                let own = next.decor().prefix().and_then(|p| p.as_str()).unwrap_or_default();
+                let prefix = format!("{heading}{own}");
+                next.decor_mut().set_prefix(prefix);
+            }
         } else {
             at += 1;
         }
     }
+}
+
+/// The comments above a table that a blank line parts from it.
+fn heading(table: &Table) -> Option<&str> {
+    let above = table.decor().prefix()?.as_str()?;
+    let end = above.rfind("\n\n").filter(|end| above[..*end].contains('#'))?;
+    Some(&above[..end + 1])
 }
 
 /// Writes down why a contract that changed was accepted.

@@ -15,6 +15,7 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/other-files-in-the-work-folder-are-not-lost", rebase_unlisted);
     test("rebase/a-file-taken-whole-must-be-decided", rebase_untouched_work);
     test("rebase/a-reason-is-kept-in-the-new-series", rebase_reasons);
+    test("rebase/a-broken-contract-is-left-out-once-accepted", rebase_broken);
     test("rebase/a-contract-nobody-has-cannot-be-accepted", rebase_accept_checked);
     test("rebase/a-renamed-kernel-file-is-followed", rebase_renamed_kernel);
     test("rebase/markdown-for-a-pull-request", rebase_markdown);
@@ -254,6 +255,69 @@ fn rebase_reasons() {
     let (_, series) = bump.series();
     assert!(!series.contains("ours sums the same") && !series.contains("may follow"), "{series}");
     assert!(series.contains("still the same"), "{series}");
+}
+
+/// What the new pin has not, nothing can be compared with there.
+fn rebase_broken() {
+    let bump = Bump::new();
+    let series = format!("{}/series.toml", bump.folder(0));
+    let more =
+        "\n# What we lean on.\n\n# The sum.\n[[watch]]\nfile = \"q.h\"\nfunction = \"impl\"\n";
+    let text = SERIES.replace("\n[[watch]]\nfile = \"q.h\"\nfunction = \"impl\"\n", more)
+        + "\n[[watch]]\nfile = \"q.h\"\nfunction = \"fixed\"\nreason = \"we call it\"\n";
+    bump.write(&series, &text);
+    bump.branch("side", 0, "Rename impl (#61)", |clone| {
+        let text = fs::read_to_string(clone.join("q.h")).unwrap();
+        fs::write(clone.join("q.h"), text.replace("impl", "sum_of")).unwrap();
+    });
+    let cite = "cite q.h:8=the docs were changed";
+    let accept = ["--accept", ACCEPT, "--accept", cite];
+    let dry = [&["rebase", "--dry-run", "--to", "side"], &accept[..]].concat();
+    let run = bump.run(&dry);
+    run.assert_status(0);
+    assert!(run.stdout().contains("left out   watch impl\n"), "{}", run.shown());
+    let run = bump.run(&[&dry[..], &["--format", "markdown"]].concat());
+    assert!(
+        run.stdout().contains("- **left out** cite q.h:8: `impl` is gone; "),
+        "{}",
+        run.shown()
+    );
+    let json = bump.run(&[&dry[..], &["--format", "json"]].concat()).json();
+    let impl_at = &json["plan"]["contracts"][0];
+    assert_eq!((&impl_at["status"], &impl_at["found"]), (&"acknowledged".into(), &"broken".into()));
+    let run = bump.run(&[&["rebase", "--to", "side"], &accept[..]].concat());
+    run.assert_status(0);
+    assert!(run.stdout().contains("left out   cite q.h:8\n"), "{}", run.shown());
+    assert!(run.stdout().contains("accepted: ours sums the same"), "{}", run.shown());
+    let (_, new) = bump.series();
+    assert!(!new.contains("impl") && !new.contains("[[cite]]"), "{new}");
+    let heading = "\n# What we lean on.\n\n[[watch]]\nfile = \"q.h\"\nfunction = \"fixed\"\n";
+    assert!(new.contains(heading) && !new.contains("# The sum."), "{new}");
+    // All is held at its own pin, and the next bump is none the wiser.
+    let run = bump.run(&["drift", "--to", "side", "--format", "json"]);
+    run.assert_status(0);
+    assert_eq!(run.json()["findings"], serde_json::json!([]), "{}", run.shown());
+    bump.commit("side", "Say so (#62)", |clone| {
+        fs::write(clone.join("more.txt"), "more\n").unwrap();
+    });
+    bump.run(&["rebase", "--to", "side"]).assert_status(0);
+    // A series that has one all the same, accepted by hand.
+    let (folder, new) = bump.series();
+    let pin = bump.commit_of("side");
+    let broken = format!(
+        "\n[[watch]]\nfile = \"q.h\"\nfunction = \"impl\"\nreason = \"r\"\n\
+         acknowledged = [{{ target = \"{pin}\", reason = \"gone\" }}]\n"
+    );
+    bump.write(&format!("{folder}/series.toml"), &(new + &broken));
+    bump.commit("side", "Say more (#63)", |clone| {
+        fs::write(clone.join("more.txt"), "more\nand more\n").unwrap();
+    });
+    for args in [&["drift", "--to", "side"][..], &["rebase", "--to", "side"]] {
+        let run = bump.run(args);
+        assert_ne!(run.status(), Some(0), "{}", run.shown());
+        assert!(run.stderr().contains("watch impl is broken there already"), "{}", run.shown());
+        assert!(!run.shown().contains("(#6"), "nobody upstream is to blame: {}", run.shown());
+    }
 }
 
 fn rebase_accept_checked() {
