@@ -73,8 +73,8 @@ impl Unplaced {
             found: shown_part
                 .map(|r| text[r].iter().map(|l| shown(l)).collect())
                 .unwrap_or_default(),
-            found_line: found.map(|r| r.start + 1),
-            hint_line: nearest(&wanted, text, stated(hunk)).map(|at| at + 1),
+            found_line: found.as_ref().map(|r| r.start + 1),
+            hint_line: nearest(&wanted, text, found.as_ref(), stated(hunk)).map(|at| at + 1),
         }
     }
 }
@@ -138,15 +138,48 @@ fn conflict(found: Option<&Range<usize>>, why: &str) -> Unplaced {
     Unplaced { class: HunkClass::Conflict, why: why.to_string(), found: found.cloned() }
 }
 
-/// The place where most of the wanted lines stand, at least half of them, the
-/// nearest to `near` among equals.
-fn nearest(wanted: &[&[u8]], text: &[&[u8]], near: usize) -> Option<usize> {
-    let score = |at: usize| wanted.iter().zip(&text[at..]).filter(|(w, t)| w == t).count();
+/// The place where most of the wanted lines stand, how far they are indented
+/// aside. That is about `found`, where the diff between the texts leads, if they
+/// stand there with others between; else where most stand line by line, the
+/// nearest among equals.
+fn nearest(
+    wanted: &[&[u8]],
+    text: &[&[u8]],
+    found: Option<&Range<usize>>,
+    stated: usize,
+) -> Option<usize> {
+    let most = |score: usize| score * 2 > wanted.len();
+    let (length, sought) = (wanted.len(), bare(wanted));
+    let about = found.map(|r| r.start.saturating_sub(length)..(r.end + length).min(text.len()));
+    // Where a whole file was rewritten it leads nowhere.
+    if let Some(about) = about.filter(|about| about.len() <= 8 * length + 8) {
+        let there = bare(&text[about.clone()]);
+        let ops = similar::capture_diff_slices(similar::Algorithm::Myers, &sought, &there);
+        let kept = ops.iter().filter(|op| op.tag() == similar::DiffTag::Equal);
+        let kept: Vec<usize> = kept.flat_map(|op| op.new_range()).collect();
+        if let (Some(first), Some(last)) = (kept.first(), kept.last())
+            && most(kept.len())
+            && last - first < 3 * length
+        {
+            return Some(about.start + first);
+        }
+    }
+    let near = found.map_or(stated, |r| r.start);
+    let score = |at: usize| {
+        let pairs = || wanted.iter().zip(&text[at..]);
+        let alike = pairs().filter(|(w, t)| w.trim_ascii_start() == t.trim_ascii_start()).count();
+        (alike, pairs().filter(|(w, t)| w == t).count())
+    };
     (0..text.len())
         .map(|at| (score(at), std::cmp::Reverse(at.abs_diff(near)), at))
         .max()
-        .filter(|(score, ..)| *score > 0 && score * 2 >= wanted.len())
+        .filter(|((alike, _), ..)| most(*alike))
         .map(|(.., at)| at)
+}
+
+/// Lines without the blanks that they begin with.
+fn bare<'t>(lines: &[&'t [u8]]) -> Vec<&'t [u8]> {
+    lines.iter().map(|line| line.trim_ascii_start()).collect()
 }
 
 /// A line for a report: without its line end, bytes that are no UTF-8 replaced.

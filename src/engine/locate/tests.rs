@@ -144,6 +144,34 @@ fn a_method_by_indentation_has_to_be_the_same() {
     assert!(nearby.diff.contains(&"-    def f(self, q):".to_owned()), "{:?}", nearby.diff);
 }
 
+/// The line that the report of the only hunk, which conflicts, gives as a hint.
+fn hint(body: &str, base: &str, text: &str) -> Option<usize> {
+    let places = mapped(body, base, text);
+    let unplaced = places[0].as_ref().expect_err("a conflict");
+    unplaced.conflict(&hunks(body)[0], &lines(text.as_bytes())).hint_line
+}
+
+#[test]
+fn a_hint_is_where_the_lines_went() {
+    let own = "  a();\n  b();\n  c();\n  d();\n}\n\nvoid g() {\n";
+    let far: String = (0..20).map(|i| format!("// {i}\n")).collect();
+    let base = format!(
+        "void k() {{\n  b();\n  c();\n  d();\n}}\n\nint h() {{\n}}\n{far}void f() {{\n{own}}}\n"
+    );
+    let body = "@@ -31,6 +31,7 @@\n   b();\n   c();\n   d();\n+  new();\n }\n \n void g() {\n";
+    let (line, other) = (31, "  d();\n}\n\nvoid g");
+    assert_eq!(lines(base.as_bytes())[line - 1], b"  b();\n");
+    // One line between; five of the six stand together elsewhere.
+    let between = base.replace(other, "  d();\n#endif\n}\n\nvoid g");
+    assert_eq!(hint(body, &base, &between), Some(line));
+    // Indented anew.
+    let deep = base.replace("  ", "    ");
+    assert_eq!(hint(body, &base, &deep), Some(line));
+    // Gone: half of it elsewhere is not most of it.
+    let gone = base.replace(own, "}\n").replace("void k() {\n  b();\n  c();\n  d();\n}\n", "");
+    assert_eq!(hint(body, &base, &gone), None);
+}
+
 #[test]
 fn crlf_is_named_as_the_cause() {
     let crlf = ABCDEF.replace('\n', "\r\n");
