@@ -103,8 +103,7 @@ pub fn kernel_library(
         for product in products {
             for m in [1].into_iter().chain(ROWS) {
                 for &policy in policies {
-                    let expected = rule::expected(architecture, product, m, policy);
-                    names.extend(expected.exactly.map(|(name, ..)| name));
+                    names.insert(rule::expected(architecture, product, m, policy).kernel);
                 }
             }
         }

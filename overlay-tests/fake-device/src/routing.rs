@@ -4,7 +4,7 @@ use crate::FakeDeviceError;
 use crate::architecture::Architecture;
 use crate::device::{Counts, Device, FamilyCounts, Route};
 use crate::product::{BITS, Mode, Number, Packing, Policy, Product};
-use crate::rule::{self, Expected, Family};
+use crate::rule::{self, Family};
 
 /// The largest M of the table.
 pub const MOST_ROWS: u32 = 40;
@@ -153,21 +153,10 @@ impl Check<'_> {
                 return None;
             }
         };
-        let Some(first) = dispatches.first() else {
-            self.wrong(m, "nothing was dispatched");
-            return None;
-        };
-        let family = Family::of(&first.kernel, m);
-        if family != Some(expected.family) {
-            self.wrong(m, format!("{} where {} is expected", first.kernel, expected.family));
+        if let Some(complaint) = expected.complaint(dispatches) {
+            self.wrong(m, complaint);
         }
-        if let Expected { exactly: Some(exactly), .. } = expected {
-            let got = (first.kernel.clone(), first.grid, first.group);
-            if got != exactly || first.grid_in_threads || dispatches.len() != 1 {
-                self.wrong(m, format!("{dispatches:?} where {exactly:?} is expected"));
-            }
-        }
-        family
+        dispatches.first().and_then(|first| Family::of(&first.kernel, m))
     }
 
     /// M = 1 and M at or above the limit are what `wide` gives, argument for

@@ -3,11 +3,12 @@
 //!
 //! Read at pin 9a795735 in `mlx/backend/metal/quantized.cpp`:
 //! `get_qmv_batch_limit`, `qmv_quad`, `qmv`, `use_qmv_wide`, `qmv_wide`,
-//! `dispatch_qmv` and `QuantizedMatmul::eval_gpu`.
+//! `dispatch_qmv`, `qmm`, `qmm_splitk` and `QuantizedMatmul::eval_gpu`.
 
 use std::fmt;
 
 use crate::architecture::Architecture;
+use crate::device::Dispatch;
 use crate::product::{Mode, Policy, Product};
 
 /// The kernels a transposed quantized product can go to.
@@ -65,13 +66,36 @@ impl Family {
     }
 }
 
-/// A dispatch as expected: of a matrix product only the family.
+/// A dispatch as expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expected {
     /// The family.
     pub family: Family,
-    /// Host name, grid in threadgroups and threads a threadgroup.
-    pub exactly: Option<(String, [u64; 3], [u64; 3])>,
+    /// The host name.
+    pub kernel: String,
+    /// Threadgroups.
+    pub grid: [u64; 3],
+    /// Threads a threadgroup.
+    pub group: [u64; 3],
+    /// Whether a second kernel sums what this one made of parts of K.
+    pub in_parts: bool,
+}
+
+impl Expected {
+    /// What is wrong with the dispatches of a product, in plain words: kernels
+    /// and grids.
+    #[must_use]
+    pub fn complaint(&self, dispatches: &[Dispatch]) -> Option<String> {
+        let Some((first, sums)) = dispatches.split_first() else {
+            return Some("nothing was dispatched".into());
+        };
+        let as_expected = first.kernel == self.kernel
+            && (first.grid, first.group) == (self.grid, self.group)
+            && !first.grid_in_threads
+            && sums.is_empty() != self.in_parts
+            && sums.iter().all(|sum| sum.kernel.starts_with("col_reduce_"));
+        (!as_expected).then(|| format!("{dispatches:?} where {self:?} is expected"))
+    }
 }
 
 /// The M from which a product is a matrix product.
@@ -98,8 +122,38 @@ pub fn limit(architecture: Architecture, k: u32, n: u32) -> u32 {
 #[must_use]
 pub fn expected(architecture: Architecture, product: &Product, m: u32, policy: Policy) -> Expected {
     let family = family(architecture, product, m, policy);
-    let exactly = exactly(architecture, product, m, family);
-    Expected { family, exactly }
+    let Product { packing, n, k, .. } = *product;
+    let fast = n.is_multiple_of(8) && k.is_multiple_of(fast_step(packing.bits));
+    let fast_name = if fast { "_fast" } else { "" };
+    let tile = m.div_ceil(m.div_ceil(5));
+    // Rows of w a threadgroup serves.
+    let (kernel, tail, vectors, rows, simdgroups) = match family {
+        Family::Matrix => return matrix(product, m),
+        Family::Quad => ("qmv_quad".to_string(), format!("_d_{k}"), 1, 64, 1),
+        Family::Single | Family::Narrow => {
+            // nvfp4 on an M5 Max: half the rows, in a kernel of its own.
+            let slim = fast
+                && n >= 4096
+                && architecture.generation == 17
+                && architecture.size == 's'
+                && packing.mode == Mode::Nvfp4;
+            let (tail, rows) = if slim { ("_r_2", 4) } else { ("", 8) };
+            (format!("qmv{fast_name}"), tail.to_string(), 1, rows, 2)
+        }
+        Family::Wide => {
+            let (lanes, rows) = if packing.mode == Mode::Affine { (8, 8) } else { (16, 4) };
+            ("qmv_wide".to_string(), format!("_nv_{tile}_kl_{lanes}"), tile, rows, 2)
+        }
+        Family::Streamed => (format!("qmv{fast_name}_streamed"), format!("_nv_{tile}"), tile, 4, 2),
+    };
+    let tail = format!("{tail}_batch_{}", u8::from(product.batch > 1));
+    Expected {
+        family,
+        kernel: name(product, &kernel, &tail),
+        grid: [m.div_ceil(vectors), n.div_ceil(rows), product.batch].map(u64::from),
+        group: [32, simdgroups, 1],
+        in_parts: false,
+    }
 }
 
 fn family(architecture: Architecture, product: &Product, m: u32, policy: Policy) -> Family {
@@ -124,46 +178,34 @@ fn family(architecture: Architecture, product: &Product, m: u32, policy: Policy)
     }
 }
 
-fn exactly(
-    architecture: Architecture,
-    product: &Product,
-    m: u32,
-    family: Family,
-) -> Option<(String, [u64; 3], [u64; 3])> {
-    let Product { packing, n, k, .. } = *product;
-    let fast = n.is_multiple_of(8) && k.is_multiple_of(fast_step(packing.bits));
-    let fast_name = if fast { "_fast" } else { "" };
-    let tile = m.div_ceil(m.div_ceil(5));
-    // Rows of w a threadgroup serves.
-    let (kernel, tail, vectors, rows, simdgroups) = match family {
-        Family::Matrix => return None,
-        Family::Quad => ("qmv_quad".to_string(), format!("_d_{k}"), 1, 64, 1),
-        Family::Single | Family::Narrow => {
-            // nvfp4 on an M5 Max: half the rows, in a kernel of its own.
-            let slim = fast
-                && n >= 4096
-                && architecture.generation == 17
-                && architecture.size == 's'
-                && packing.mode == Mode::Nvfp4;
-            let (tail, rows) = if slim { ("_r_2", 4) } else { ("", 8) };
-            (format!("qmv{fast_name}"), tail.to_string(), 1, rows, 2)
-        }
-        Family::Wide => {
-            let (lanes, rows) = if packing.mode == Mode::Affine { (8, 8) } else { (16, 4) };
-            ("qmv_wide".to_string(), format!("_nv_{tile}_kl_{lanes}"), tile, rows, 2)
-        }
-        Family::Streamed => (format!("qmv{fast_name}_streamed"), format!("_nv_{tile}"), tile, 4, 2),
+/// A matrix product: tiles of 32 by 32, and one matrix's K in parts where the
+/// tiles alone are few.
+fn matrix(product: &Product, m: u32) -> Expected {
+    let Product { packing, n, k, batch, .. } = *product;
+    let tiles = [n.div_ceil(32), m.div_ceil(32)];
+    // About 512 threadgroups, each with as many whole steps of K as the others.
+    let step = packing.group.max(32);
+    let most = (512 / (tiles[0] * tiles[1])).min(k / step);
+    let parts = (2..=most).rev().find(|parts| k.is_multiple_of(parts * step));
+    let parts = parts.filter(|_| batch == 1);
+    let (kernel, batched) = match parts {
+        Some(_) => ("qmm_t_splitk", String::new()),
+        None => ("qmm_t", format!("_batch_{}", u8::from(batch > 1))),
     };
-    let name = format!(
-        "{}_{kernel}_{}_gs_{}_b_{}{tail}_batch_{}",
-        packing.mode.name(),
-        product.number.metal(),
-        packing.group,
-        packing.bits,
-        u8::from(product.batch > 1)
-    );
-    let grid = [m.div_ceil(vectors), n.div_ceil(rows), product.batch].map(u64::from);
-    Some((name, grid, [32, simdgroups, 1]))
+    let whole = n.is_multiple_of(32);
+    Expected {
+        family: Family::Matrix,
+        kernel: name(product, kernel, &format!("_alN_{whole}{batched}")),
+        grid: [tiles[0], tiles[1], parts.unwrap_or(batch)].map(u64::from),
+        group: [32, 2, 2],
+        in_parts: parts.is_some(),
+    }
+}
+
+fn name(product: &Product, kernel: &str, tail: &str) -> String {
+    let Product { packing, number, .. } = product;
+    let (mode, number) = (packing.mode.name(), number.metal());
+    format!("{mode}_{kernel}_{number}_gs_{}_b_{}{tail}", packing.group, packing.bits)
 }
 
 /// The step of `qmv_fast` along K, in weights: 32 lanes, each with one pack at
@@ -179,6 +221,8 @@ fn fast_step(bits: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::product::{Number, Packing};
 
@@ -206,14 +250,98 @@ mod tests {
             n: 4096,
             batch: 1,
         };
-        let one = expected(on(15, 'd'), &product, 1, Policy::Wide);
+        let at = |architecture, m| {
+            let Expected { kernel, grid, group, .. } =
+                expected(architecture, &product, m, Policy::Wide);
+            (kernel, grid, group)
+        };
         let name = "affine_qmv_fast_float16_t_gs_64_b_4_batch_0";
-        assert_eq!(one.exactly, Some((name.into(), [1, 512, 1], [32, 2, 1])));
-        let four = expected(on(15, 'd'), &product, 4, Policy::Wide);
+        assert_eq!(at(on(15, 'd'), 1), (name.into(), [1, 512, 1], [32, 2, 1]));
         let name = "affine_qmv_wide_float16_t_gs_64_b_4_nv_4_kl_8_batch_0";
-        assert_eq!(four.exactly, Some((name.into(), [1, 512, 1], [32, 2, 1])));
-        let old = expected(on(14, 's'), &product, 4, Policy::Wide);
-        assert_eq!(old.exactly.expect("a qmv").1, [4, 512, 1]);
-        assert_eq!(expected(on(15, 'd'), &product, 32, Policy::Wide).family, Family::Matrix);
+        assert_eq!(at(on(15, 'd'), 4), (name.into(), [1, 512, 1], [32, 2, 1]));
+        assert_eq!(at(on(14, 's'), 4).1, [4, 512, 1]);
+        // 128 tiles of one row: four parts of K.
+        let name = "affine_qmm_t_splitk_float16_t_gs_64_b_4_alN_true";
+        assert_eq!(at(on(15, 'd'), 32), (name.into(), [128, 1, 4], [32, 2, 2]));
+    }
+
+    #[test]
+    fn matrix_products_are_split_where_tiles_are_few() {
+        let packing = Packing::affine(8, 64);
+        let product = Product { packing, number: Number::Float32, k: 192, n: 12, batch: 1 };
+        let at = |product: Product| {
+            let expected = expected(on(13, 's'), &product, 40, Policy::Wide);
+            (expected.kernel, expected.grid, expected.in_parts)
+        };
+        let split = "affine_qmm_t_splitk_float_gs_64_b_8_alN_false".to_string();
+        assert_eq!(at(product), (split, [1, 2, 3], true));
+        // One group is not split, nor is a batch, nor what has tiles enough.
+        let whole = |batch| format!("affine_qmm_t_float_gs_64_b_8_alN_false_batch_{batch}");
+        assert_eq!(at(Product { k: 64, ..product }), (whole(0), [1, 2, 1], false));
+        assert_eq!(at(Product { batch: 3, ..product }), (whole(1), [1, 2, 3], false));
+        assert_eq!(at(Product { n: 8204, ..product }), (whole(0), [257, 2, 1], false));
+    }
+
+    fn dispatched(expected: &Expected) -> Vec<Dispatch> {
+        let Expected { kernel, grid, group, in_parts, .. } = expected.clone();
+        let dispatch = |kernel, grid, group| Dispatch {
+            kernel,
+            grid,
+            group,
+            grid_in_threads: false,
+            stream: 0,
+            arguments: Default::default(),
+            definition: String::new(),
+            source: 0,
+        };
+        let mut all = vec![dispatch(kernel, grid, group)];
+        all.extend(in_parts.then(|| dispatch("col_reduce_small".into(), [1, 1, 1], [32, 1, 1])));
+        all
+    }
+
+    /// Each part of a name and of a grid, gone wrong.
+    #[test]
+    fn what_is_not_expected_is_seen() {
+        let packing = Packing::affine(8, 64);
+        let product = Product { packing, number: Number::Float16, k: 512, n: 512, batch: 1 };
+        let (mut seen, mut families) = (0, BTreeSet::new());
+        for product in [product, Product { batch: 3, ..product }, Product { k: 64, ..product }] {
+            for (m, policy) in [1, 3, 40].into_iter().flat_map(|m| Policy::ALL.map(|p| (m, p))) {
+                let expected = expected(on(15, 's'), &product, m, policy);
+                let right = dispatched(&expected);
+                assert_eq!(expected.complaint(&right), None);
+                families.insert(expected.family);
+                for (part, wrong) in [
+                    ("affine_", "mxfp8_"),
+                    ("_float16_t", "_bfloat16_t"),
+                    ("_gs_64", "_gs_32"),
+                    ("_b_8", "_b_4"),
+                    ("_nv_3", "_nv_4"),
+                    ("_kl_8", "_kl_16"),
+                    ("_d_64", "_d_128"),
+                    ("_alN_true", "_alN_false"),
+                    ("_batch_0", "_batch_1"),
+                    ("_batch_1", "_batch_0"),
+                    ("_splitk", ""),
+                    ("_fast", ""),
+                    ("_streamed", ""),
+                ] {
+                    let mut broken = right.clone();
+                    broken[0].kernel = broken[0].kernel.replace(part, wrong);
+                    if broken != right {
+                        seen += 1;
+                        assert!(expected.complaint(&broken).is_some(), "{part} of {expected:?}");
+                    }
+                }
+                let mut broken: [_; 4] = std::array::from_fn(|_| right.clone());
+                broken[0][0].grid[2] += 1;
+                broken[1][0].group[1] += 1;
+                broken[2][0].grid_in_threads = true;
+                broken[3].push(Dispatch { kernel: "copy".into(), ..right[0].clone() });
+                assert!(broken.iter().all(|broken| expected.complaint(broken).is_some()));
+            }
+        }
+        assert_eq!((families.len(), seen > 100), (6, true), "{families:?}, {seen}");
+        assert!(expected(on(15, 's'), &product, 1, Policy::Wide).complaint(&[]).is_some());
     }
 }

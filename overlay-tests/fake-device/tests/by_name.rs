@@ -8,7 +8,7 @@ use mlx_overlay_fake_device::device::{Argument, Device, Route, View};
 use mlx_overlay_fake_device::product::{Mode, Number, Packing, Policy, Product};
 use mlx_overlay_fake_device::release::Release;
 use mlx_overlay_fake_device::routing::{self, Routed};
-use mlx_overlay_fake_device::rule::{Expected, Family, expected};
+use mlx_overlay_fake_device::rule::{Family, expected};
 use overlay_tests_support::Suite;
 
 use crate::support::{build, device, device_with, needs, none_wrong, tree, whole};
@@ -112,10 +112,9 @@ fn views() {
                 for (m, route) in [1, 4].into_iter().zip(&routes) {
                     let Route::Dispatched(dispatches) = route else { panic!("{route:?}") };
                     let [copies @ .., last] = &dispatches[..] else { panic!("{route:?}") };
-                    let Expected { family, exactly } = expected(architecture, &product, m, policy);
-                    let (name, grid, _) = exactly.expect("a few rows are a qmv");
-                    assert_eq!((&last.kernel, last.grid), (&name, grid), "{view:?}");
-                    let copied = view == View::Apart || family == Family::Streamed;
+                    let expected = expected(architecture, &product, m, policy);
+                    assert_eq!(expected.complaint(std::slice::from_ref(last)), None, "{view:?}");
+                    let copied = view == View::Apart || expected.family == Family::Streamed;
                     assert_eq!(copies.len(), usize::from(copied), "{policy:?} {view:?} {m}");
                     assert!(copies.iter().all(|copy| copy.kernel.contains("copy")), "{copies:?}");
                     if copied && batch > 1 {
@@ -160,8 +159,7 @@ fn nearest_wins() {
             let cases = [(set, stream.unwrap_or(of_process)), (unset, of_process), (0, of_process)];
             let more = more.iter().map(|&number| (number, of_process));
             for (number, policy) in cases.into_iter().chain(more) {
-                let Expected { exactly, .. } = expected(architecture, &product, 4, policy);
-                let (name, ..) = exactly.expect("M = 4 is a qmv");
+                let name = expected(architecture, &product, 4, policy).kernel;
                 let got = went_to(&mut device, &product, number);
                 assert_eq!(got, name, "process {process:?}, stream {stream:?}, on {number}");
             }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use mlx_overlay_fake_device::architecture::Architecture;
 use mlx_overlay_fake_device::build::Kernels;
 use mlx_overlay_fake_device::cache;
-use mlx_overlay_fake_device::device::Route;
+use mlx_overlay_fake_device::device::{Dispatch, Route};
 use mlx_overlay_fake_device::instantiations::{self, Compiled};
-use mlx_overlay_fake_device::product::Policy;
+use mlx_overlay_fake_device::product::{Number, Packing, Policy, Product};
 use mlx_overlay_fake_device::routing;
 use mlx_overlay_fake_device::rule::{Expected, expected};
 use mlx_overlay_fake_device::templates;
@@ -19,6 +19,7 @@ use crate::support::{device, needs, none_wrong, tree};
 pub fn add(suite: &mut Suite) {
     suite.test_needing("every template argument list fits its kernel", needs(), lists_fit);
     suite.test_needing("a list that does not fit is refused", needs(), misfits);
+    suite.test_needing("a list of other weights is refused", needs(), other_weights);
 }
 
 fn compiled(definitions: &BTreeSet<String>) -> Result<Compiled, HarnessError> {
@@ -53,19 +54,8 @@ fn lists_fit() {
                             continue;
                         }
                     };
-                    let Expected { exactly, .. } = expected(architecture, &product, m, policy);
-                    // Of a matrix product only the family is expected.
-                    let first = &dispatches[0];
-                    let (name, grid) = match exactly {
-                        Some((name, grid, _)) => (name, grid),
-                        None => (first.kernel.clone(), first.grid),
-                    };
-                    let kernel = instantiations::kernel(&first.definition);
-                    if (&first.kernel, first.grid) != (&name, grid)
-                        || kernel != Some(named(&name).as_str())
-                    {
-                        wrong.push(format!("{first:?} where {name} is expected"));
-                    }
+                    let expected = expected(architecture, &product, m, policy);
+                    wrong.extend(refused(&expected, &dispatches));
                     for dispatch in dispatches.iter().filter(|d| !d.definition.is_empty()) {
                         lists.insert(dispatch.definition.clone(), dispatch.source);
                     }
@@ -91,6 +81,15 @@ fn lists_fit() {
          products the signature alone; {others} of other headers held against the text alone"
     );
     assert!(bodies > 300 && signatures > 50, "{compiled:?}");
+}
+
+/// What is wrong with dispatches, or with the list that came with the first.
+fn refused(expected: &Expected, dispatches: &[Dispatch]) -> Option<String> {
+    expected.complaint(dispatches).or_else(|| {
+        let (given, wanted) = (&dispatches.first()?.definition, named(&expected.kernel));
+        let fits = instantiations::kernel(given) == Some(wanted.as_str());
+        (!fits).then(|| format!("{given} where {wanted} is expected"))
+    })
 }
 
 /// The kernel, with its arguments, that a host name of the `qmv` families or of a
@@ -120,6 +119,38 @@ fn named(host_name: &str) -> String {
         values.extend(["0", rows]);
     }
     format!("{mode}_{family}<{}, {}>", &number[1..], values.join(", "))
+}
+
+/// Name and list that agree with one another, and not with the product: each
+/// fits its kernel, and would be run with 8-bit weights taken for others.
+fn other_weights() {
+    let architecture = Architecture { generation: 15, size: 's' };
+    let mut device = device(Kernels::FromText, architecture.generation, architecture.size);
+    let packing = Packing::affine(8, 64);
+    let product = Product { packing, number: Number::Float16, k: 512, n: 512, batch: 1 };
+    for product in [product, Product { batch: 3, ..product }] {
+        let rows = [1, 4, 40];
+        let routes = device.route(&product, 0, &rows).expect("routes");
+        for (m, route) in rows.into_iter().zip(routes) {
+            let Route::Dispatched(dispatches) = route else { panic!("{route:?}") };
+            let expected = expected(architecture, &product, m, Policy::Wide);
+            assert_eq!(refused(&expected, &dispatches), None);
+            for (name, list) in [
+                (("_b_8", "_b_4"), (", 64, 8", ", 64, 4")),
+                (("_gs_64", "_gs_32"), (", 64,", ", 32,")),
+            ] {
+                let mut seeded = dispatches.clone();
+                seeded[0].kernel = seeded[0].kernel.replace(name.0, name.1);
+                seeded[0].definition = seeded[0].definition.replace(list.0, list.1);
+                let given = instantiations::kernel(&seeded[0].definition);
+                assert_eq!(given, Some(named(&seeded[0].kernel).as_str()), "they agree");
+                assert!(refused(&expected, &seeded).is_some(), "{seeded:?}");
+                // The list alone.
+                seeded[0].kernel.clone_from(&dispatches[0].kernel);
+                assert!(refused(&expected, &seeded).is_some(), "{seeded:?}");
+            }
+        }
+    }
 }
 
 /// clang judges counts, kinds and what a body makes of the arguments.
