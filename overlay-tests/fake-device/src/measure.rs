@@ -29,9 +29,10 @@ pub struct Whole {
 pub fn whole(build: &Build, library: &Path) -> Result<Whole, FakeDeviceError> {
     let architectures: Vec<Architecture> = Architecture::all().collect();
     let swept = routing::products();
+    let rows: Vec<u32> = (1..=routing::MOST_ROWS).collect();
     let routed = in_parallel(&architectures, |&architecture| -> Result<Measured, _> {
         let mut device = Device::start(build, Kernels::ByName, architecture, &[])?;
-        routing::measure(&mut device, architecture, &swept)
+        routing::measure(&mut device, architecture, &swept, &rows)
     });
     let arms: Vec<_> = architectures
         .iter()

@@ -71,6 +71,9 @@ pub enum Number {
 }
 
 impl Number {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Float32, Self::Float16, Self::Bfloat16];
+
     /// Its name in Metal, and so in host names.
     #[must_use]
     pub fn metal(self) -> &'static str {

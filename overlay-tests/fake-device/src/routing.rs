@@ -54,7 +54,35 @@ pub fn products() -> Vec<Product> {
     products
 }
 
-/// Where a product went, for M from 1 to [`MOST_ROWS`].
+/// Every packing with every type, of one matrix and of a batch, at shapes that
+/// take it to each kernel there is for it: a quad of either length (at widths
+/// that have none, the generic kernel), the generic one and the fast one, for
+/// nvfp4 the slim one too; matrix products with N whole and not, in one part (N
+/// above 8192 are tiles enough) and in several. Every kernel so gets every value
+/// of each of its parameters beside every value of the others.
+#[must_use]
+pub fn combinations() -> Vec<Product> {
+    let groups = [32, 64, 128].into_iter();
+    let affine = groups.flat_map(|group| BITS.map(|bits| Packing::affine(bits, group)));
+    let mut products = Vec::new();
+    for packing in affine.chain(Packing::FP) {
+        let shapes = [(packing.group.max(64), 8224), (128, 8204), (512, 12), (512, 512)];
+        let slim = (packing.mode == Mode::Nvfp4).then_some((512, 4096));
+        for (k, n) in shapes.into_iter().chain(slim) {
+            for number in Number::ALL {
+                for batch in [1, 3] {
+                    products.push(Product { packing, number, k, n, batch });
+                }
+            }
+        }
+    }
+    products
+}
+
+/// Rows for [`combinations`]: one, every tile, and more than any limit.
+pub const TILES: [u32; 6] = [1, 2, 3, 4, 5, MOST_ROWS];
+
+/// Where a product went, for each M.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routed {
     /// The device.
@@ -85,10 +113,10 @@ pub fn measure(
     device: &mut Device,
     architecture: Architecture,
     products: &[Product],
+    rows: &[u32],
 ) -> Result<Measured, FakeDeviceError> {
     let has_policies = device.has_policies()?;
     let policies = if has_policies { &Policy::ALL[..] } else { &[Policy::Wide] };
-    let rows: Vec<u32> = (1..=MOST_ROWS).collect();
     let mut measured = Measured::default();
     for product in products {
         let mut under_wide = Vec::new();
@@ -98,15 +126,15 @@ pub fn measure(
                 device.take_counts()?;
             }
             let routes = match with_arguments(product) {
-                true => device.route_with_arguments(product, 0, &rows)?,
-                false => device.route(product, 0, &rows)?,
+                true => device.route_with_arguments(product, 0, rows)?,
+                false => device.route(product, 0, rows)?,
             };
             let mut check = Check { architecture, product, policy, wrong: &mut measured.wrong };
-            let families = check.routes(&rows, &routes);
+            let families = check.routes(rows, &routes);
             if policy == Policy::Wide {
                 under_wide = routes;
             } else {
-                check.only_small_batches_differ(&rows, &families, &routes, &under_wide);
+                check.only_small_batches_differ(rows, &families, &routes, &under_wide);
             }
             if has_policies {
                 check.counts(&families, device.take_counts()?);

@@ -15,6 +15,7 @@ use crate::support::{build, device, device_with, needs, none_wrong, tree, whole}
 
 pub fn add(suite: &mut Suite) {
     suite.test_needing("every architecture routes as the rule says", needs(), whole_table);
+    suite.test_needing("every combination routes as the rule says", needs(), combinations);
     suite.test_needing("no policy but wide changes the order", needs(), orders_below_the_limit);
     suite.test_needing("docs/routing.md is current", needs(), page_is_current);
     suite.test_needing("a recorded dispatch is the one of the facts page", needs(), facts_page);
@@ -33,6 +34,16 @@ fn whole_table() {
     none_wrong(&whole.wrong);
     let routes: usize = whole.table.routed.iter().map(|routed| routed.families.len()).sum();
     assert_eq!(routes, 25 * routing::products().len() * 3 * 40, "routes looked at");
+}
+
+/// Every packing, type and batch at every kernel: on one architecture, since
+/// none of the three has a part in where a product goes.
+fn combinations() {
+    let architecture = Architecture { generation: 17, size: 's' };
+    let mut device = device(Kernels::ByName, architecture.generation, architecture.size);
+    let products = routing::combinations();
+    let measured = routing::measure(&mut device, architecture, &products, &routing::TILES);
+    none_wrong(&measured.expect("routes").wrong);
 }
 
 /// What the policies promise, said without the rule: `narrow`, and for affine
