@@ -313,6 +313,24 @@ impl Device {
         self.ask_route(request, stream, m)
     }
 
+    /// The same where one w serves every matrix of x.
+    ///
+    /// # Errors
+    /// As for every request.
+    pub fn route_of_one_w(
+        &mut self,
+        product: &Product,
+        view: Option<View>,
+        m: &[u32],
+    ) -> Result<Vec<Route>, FakeDeviceError> {
+        let mut request = json!(product);
+        request["one_w"] = true.into();
+        if let Some(view) = view {
+            request["view"] = json!(view);
+        }
+        self.ask_route(request, 0, m)
+    }
+
     /// The same of an x that is a view of something larger.
     ///
     /// # Errors

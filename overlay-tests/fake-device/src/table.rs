@@ -277,8 +277,13 @@ generation-17 GPU (18 for phones) does at and above the limit (`qmm` here), and 
   with 2, 4 or 8 bits go to `qmv_quad` below the limit, whatever the policy; the tables show larger K.
 - `qmv` is one vector a threadgroup, `wide` is upstream's tile of vectors in an order of its own,
   `streamed` is the overlay's tile in `qmv`'s order, `qmm` is a matrix product.
-- The policy is a stream's, else the process's, else the environment's, else `wide`. A batch goes the
-  same way as one matrix. Types and group sizes change names, not ways.
+- The policy is a stream's, else the process's, else the environment's, else `wide`. Types and group
+  sizes change names, not ways.
+- A batch of matrices, x [B, T, K] by w [B, N, K], goes the way of M = T. By one w [N, K], as in a layer, x
+  is M = B·T rows and so reaches the limit sooner; M stays T only where the matrices of x lie apart and
+  their rows do not.
+- `streamed` stands here without the runtime's guard: with it, what was not certified runs `narrow`
+  ([runtime.md](runtime.md)).
 ";
 
 const COMPUTED: &str = "\

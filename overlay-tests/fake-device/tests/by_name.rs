@@ -20,6 +20,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("docs/routing.md is current", needs(), page_is_current);
     suite.test_needing("a recorded dispatch is the one of the facts page", needs(), facts_page);
     suite.test_needing("a view is copied where its kernel wants it", needs(), views);
+    suite.test_needing("one w for all makes one product of a batch", needs(), one_w);
     suite.test_needing("a stream's policy is that stream's alone", needs(), nearest_wins);
     suite.test_needing("the environment sets the process policy once", needs(), environment);
     suite.test_needing("a kernel that does not exist is refused", needs(), unknown_kernel);
@@ -136,6 +137,36 @@ fn views() {
                         assert_eq!(last.arguments[&at], Argument::Bytes { bytes }, "{view:?}");
                     }
                 }
+            }
+        }
+    }
+}
+
+/// x [3, M, K] by w [N, K]: one product of 3·M rows, so that 3 times 5 is a matrix
+/// product where 5 rows are not. Rows that lie apart are copied and then the same;
+/// matrices that lie apart stay three products of M.
+fn one_w() {
+    let architecture = Architecture { generation: 15, size: 's' };
+    let mut device = device(Kernels::ByName, architecture.generation, architecture.size);
+    let three = Product { batch: 3, ..four_bits(512, 512) };
+    let rows = [1, 4, 5];
+    for policy in Policy::ALL {
+        device.set_policy(None, Some(policy)).expect("a policy");
+        for view in [None, Some(View::Apart), Some(View::MatricesApart)] {
+            let routes = device.route_of_one_w(&three, view, &rows).expect("routes");
+            for (m, route) in rows.into_iter().zip(&routes) {
+                let (product, m) = match view {
+                    Some(View::MatricesApart) => (three, m),
+                    _ => (Product { batch: 1, ..three }, 3 * m),
+                };
+                let expected = expected(architecture, &product, m, policy);
+                assert_eq!(expected.family == Family::Matrix, m == 15, "the limit is 13");
+                let Route::Dispatched(dispatches) = route else { panic!("{route:?}") };
+                let copied = view == Some(View::Apart)
+                    || view.is_some() && expected.family == Family::Streamed;
+                let (copies, rest) = dispatches.split_at(usize::from(copied));
+                assert!(copies.iter().all(|copy| copy.kernel.contains("copy")), "{copies:?}");
+                assert_eq!(expected.complaint(rest), None, "{view:?}");
             }
         }
     }

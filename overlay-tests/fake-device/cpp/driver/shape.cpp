@@ -28,7 +28,8 @@ Product Product::from(const Json& r) {
       r.at("k"),
       r.at("n"),
       r.value("batch", 1),
-      r.value("transpose", true)};
+      r.value("transpose", true),
+      r.value("one_w", false)};
 }
 
 mx::Shape Product::x_shape(int m) const {
@@ -37,8 +38,8 @@ mx::Shape Product::x_shape(int m) const {
 
 mx::Shape Product::w_shape() const {
   auto [rows, columns] = transpose ? std::pair(n, k) : std::pair(k, n);
-  return batch > 1 ? mx::Shape{batch, rows, columns}
-                   : mx::Shape{rows, columns};
+  return batch > 1 && !one_w ? mx::Shape{batch, rows, columns}
+                             : mx::Shape{rows, columns};
 }
 
 mx::Shape Product::packed_shape() const {

@@ -20,12 +20,13 @@ struct Product {
   mx::Dtype type; // of x
   int k;
   int n;
-  int batch; // matrices: 1 gives w two dimensions, more gives it three
+  int batch; // matrices of x: 1 gives it two dimensions, more gives it three
   bool transpose;
+  bool one_w; // w has two dimensions, whatever the batch
 
   static Product from(const Json& request);
 
-  // Shapes with the batch dimension in front where there is one.
+  // Shapes with the batch dimension in front where there is one, and w has it.
   mx::Shape x_shape(int m) const;
   mx::Shape w_shape() const;
   mx::Shape packed_shape() const;
