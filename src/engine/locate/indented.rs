@@ -16,8 +16,13 @@ pub(super) struct Block {
 
 /// The blocks of a text; none where it has no function of this kind.
 pub(super) fn blocks(text: &[&[u8]]) -> Vec<Block> {
-    // Most texts are of another language, and one look at each line tells.
-    if !text.iter().any(|line| head_name(line).is_some_and(|(kind, _)| kind == Kind::Function)) {
+    // Most texts are of another language, and one look at each line tells. The C++
+    // of a binding holds Python in its strings.
+    let directives: [&[u8]; 4] = [b"#include", b"#pragma", b"#ifndef", b"#define"];
+    let is_head = |line: &&[u8]| head_name(line).is_some_and(|(kind, _)| kind == Kind::Function);
+    if !text.iter().any(|line| is_head(&line))
+        || text.iter().any(|line| directives.iter().any(|d| line.starts_with(d)))
+    {
         return Vec::new();
     }
     let statements = statements(text);
@@ -199,7 +204,12 @@ mod tests {
 
     #[test]
     fn other_languages_have_none() {
-        for text in ["class A : public B {\n  void f();\n};\n", "define it\nclass of 1999:\n", ""] {
+        for text in [
+            "class A : public B {\n  void f();\n};\n",
+            "define it\nclass of 1999:\n",
+            "#include <a>\nint a = R\"(}\ndef f(x):\n  x\n)\";\n",
+            "",
+        ] {
             assert_eq!(found(text), [""; 0], "{text}");
         }
     }
