@@ -16,12 +16,12 @@ pub(super) struct Block {
 
 /// The blocks of a text; none where it has no function of this kind.
 pub(super) fn blocks(text: &[&[u8]]) -> Vec<Block> {
-    // Most texts are of another language, and one look at each line tells. The C++
-    // of a binding holds Python in its strings.
+    // Most texts are C++, which says so in its first lines; that of a binding holds
+    // Python in its strings.
     let directives: [&[u8]; 4] = [b"#include", b"#pragma", b"#ifndef", b"#define"];
     let is_head = |line: &&[u8]| head_name(line).is_some_and(|(kind, _)| kind == Kind::Function);
-    if !text.iter().any(|line| is_head(&line))
-        || text.iter().any(|line| directives.iter().any(|d| line.starts_with(d)))
+    if text.iter().any(|line| directives.iter().any(|d| line.starts_with(d)))
+        || !text.iter().any(|line| is_head(&line))
     {
         return Vec::new();
     }
