@@ -80,19 +80,18 @@ Call find_kernel(const char* host_name) {
   return found == kernels().end() ? nullptr : found->second;
 }
 
-} // namespace overlay
-
-int overlay_kernel_exists(const char* host_name) {
-  return overlay::find_kernel(host_name) != nullptr;
+// The i-th of a sweep over so many.
+uint32_t turn(Sweep sweep, uint32_t i, uint32_t of) {
+  return sweep == Sweep::ascending ? i : of - 1 - i;
 }
 
-const char* overlay_kernel_run(
+const char* run_kernel(
     const char* host_name,
     const uint32_t grid[3],
     const uint32_t group[3],
     void* const* buffers,
-    uint32_t count) {
-  using namespace overlay;
+    uint32_t count,
+    Sweep sweep) {
   const Call call = find_kernel(host_name);
   if (!call) {
     return "no kernel of this host name in the library";
@@ -112,12 +111,16 @@ const char* overlay_kernel_run(
   FlushDenormals flush;
   Dispatch dispatch{call, all, {}};
   Position& at = dispatch.at;
-  for (at.group[2] = 0; at.group[2] < grid[2]; at.group[2]++) {
-    for (at.group[1] = 0; at.group[1] < grid[1]; at.group[1]++) {
-      for (at.group[0] = 0; at.group[0] < grid[0]; at.group[0]++) {
-        for (at.simdgroup = 0; at.simdgroup < threads / kLanes;
-             at.simdgroup++) {
-          if (const char* why = run_simdgroup(lane_of, &dispatch)) {
+  const uint32_t simdgroups = uint32_t(threads / kLanes);
+  for (uint32_t z = 0; z < grid[2]; z++) {
+    at.group[2] = turn(sweep, z, grid[2]);
+    for (uint32_t y = 0; y < grid[1]; y++) {
+      at.group[1] = turn(sweep, y, grid[1]);
+      for (uint32_t x = 0; x < grid[0]; x++) {
+        at.group[0] = turn(sweep, x, grid[0]);
+        for (uint32_t i = 0; i < simdgroups; i++) {
+          at.simdgroup = turn(sweep, i, simdgroups);
+          if (const char* why = run_simdgroup(lane_of, &dispatch, sweep)) {
             return why;
           }
         }
@@ -125,4 +128,21 @@ const char* overlay_kernel_run(
     }
   }
   return nullptr;
+}
+
+} // namespace overlay
+
+int overlay_kernel_exists(const char* host_name) {
+  return overlay::find_kernel(host_name) != nullptr;
+}
+
+const char* overlay_kernel_run(
+    const char* host_name,
+    const uint32_t grid[3],
+    const uint32_t group[3],
+    void* const* buffers,
+    uint32_t count) {
+  using namespace overlay;
+  return run_kernel(
+      host_name, grid, group, buffers, count, Sweep::ascending);
 }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "simdgroup.h"
+
 namespace overlay {
 
 // Where one lane of a dispatch stands.
@@ -37,5 +39,14 @@ using Call = void (*)(void* const* buffers, const Position& at);
 
 void add_kernel(const char* host_name, Call call);
 Call find_kernel(const char* host_name);
+
+// overlay_kernel_run in either sweep.
+const char* run_kernel(
+    const char* host_name,
+    const uint32_t grid[3],
+    const uint32_t group[3],
+    void* const* buffers,
+    uint32_t count,
+    Sweep sweep);
 
 } // namespace overlay

@@ -1,8 +1,9 @@
 // A kernel library as a program: dispatches on standard input, results on
 // standard output. src/runner.rs is the other side.
 //
-// Request:  u32 name bytes, name, u32 grid[3], u32 group[3], u32 buffers, then
-//           for each u32 index, u32 is_output, u64 bytes, contents.
+// Request:  u32 name bytes, name, u32 grid[3], u32 group[3], u32 sweep (0
+//           ascending, 1 descending), u32 buffers, then for each u32 index,
+//           u32 is_output, u64 bytes, contents.
 // Response: u32 0 and the outputs' contents in their order, or
 //           u32 1, u32 bytes, the reason.
 //
@@ -18,7 +19,7 @@
 #include <vector>
 
 #include "deadline.h"
-#include "kernel_run.h"
+#include "registry.h"
 
 namespace {
 
@@ -52,6 +53,7 @@ void serve(uint32_t name_bytes, const char* seconds) {
   uint32_t grid[3], group[3];
   read_all(grid, sizeof(grid));
   read_all(group, sizeof(group));
+  const auto sweep = overlay::Sweep(read_word());
   std::vector<Buffer> buffers(read_word());
   void* pointers[31] = {};
   for (Buffer& buffer : buffers) {
@@ -68,7 +70,8 @@ void serve(uint32_t name_bytes, const char* seconds) {
   }
 
   overlay::allow(seconds);
-  const char* run = overlay_kernel_run(name.c_str(), grid, group, pointers, 31);
+  const char* run =
+      overlay::run_kernel(name.c_str(), grid, group, pointers, 31, sweep);
   overlay::allow("0");
   std::string why = run ? run : "";
   for (const Buffer& buffer : buffers) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 #if !defined(__x86_64__)
@@ -98,6 +99,7 @@ struct Simdgroup {
   int current;
   int live;
   int arrived;
+  Site site; // where they arrived
   unsigned generation;
   uint64_t serial = 0;
   const char* failure;
@@ -157,7 +159,8 @@ void lane_main() {
 
 } // namespace
 
-const char* run_simdgroup(void (*lane)(void*, int), void* context) {
+const char*
+run_simdgroup(void (*lane)(void*, int), void* context, Sweep sweep) {
   Simdgroup& group = simdgroup();
   group.live = kLanes;
   group.arrived = 0;
@@ -171,7 +174,8 @@ const char* run_simdgroup(void (*lane)(void*, int), void* context) {
     prepare(group.lanes[i], group.stacks.get() + i * kStackBytes, lane_main);
   }
   while (group.live > 0) {
-    for (int i = 0; i < kLanes; i++) {
+    for (int turn = 0; turn < kLanes; turn++) {
+      const int i = sweep == Sweep::ascending ? turn : kLanes - 1 - turn;
       if (!group.done[i]) {
         resume(group, i);
       }
@@ -200,8 +204,17 @@ void* slots() {
   return simdgroup().slots;
 }
 
-bool arrive() {
-  return ++simdgroup().arrived == kLanes;
+bool arrive(const Site& site) {
+  Simdgroup& group = simdgroup();
+  if (group.arrived == 0) {
+    group.site = site;
+  } else if (
+      group.site.line() != site.line() ||
+      group.site.column() != site.column() ||
+      std::strcmp(group.site.file_name(), site.file_name()) != 0) {
+    fail("the lanes of a simdgroup do not meet at one call of a collective");
+  }
+  return ++group.arrived == kLanes;
 }
 
 void release() {

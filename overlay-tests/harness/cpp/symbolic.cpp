@@ -3,11 +3,12 @@
 // A line of standard input, by words: kind (half or single), weights a group,
 // bits, M, N, K, the tiled kernel and its grid (3), the narrow kernel and its
 // grid at M = 1 (3). A line of standard output for each, in JSON: outputs,
-// equal ones, the first difference, and what each kernel read. The one argument
-// is the CPU time a cell may take, in seconds.
+// equal ones, the first difference, what each kernel read and how often it
+// stored. The one argument is the CPU time a cell may take, in seconds.
 
 #include "symbolic.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -99,7 +100,7 @@ Node intern(Op op, Kind kind, Node a, Node b, Node c) {
 }
 
 Node literal(Kind kind, double value) {
-  if (value == 0) {
+  if (value == 0 && !std::signbit(value)) {
     return 0;
   }
   uint64_t bits;
@@ -189,10 +190,19 @@ struct Traffic {
   uint64_t loads[kRoles] = {};
   uint64_t bytes[kRoles] = {};
   uint64_t distinct[kRoles] = {}; // bytes, an address once a simdgroup
+  uint64_t stores = 0;
 };
 
 Traffic* counting = nullptr;
 std::vector<uint64_t> last_reader; // of each node of device memory
+
+// Who stored last there in this dispatch, and what.
+struct Store {
+  uint64_t simdgroup = 0; // 0 for nobody
+  int lane = 0;
+  Node value = 0;
+};
+std::vector<Store> last_store; // to each node of device memory
 
 struct Range {
   const char* begin;
@@ -231,6 +241,15 @@ struct Memory {
     last_reader.assign((device_end - device_begin) / sizeof(Node), 0);
   }
 
+  // The outputs of a run: y as it is, which then holds inputs again.
+  std::vector<Node> take_y(Kind kind) {
+    std::vector<Node> y(buffers[kY], buffers[kY] + counts[kY]);
+    for (uint32_t i = 0; i < counts[kY]; i++) {
+      buffers[kY][i] = intern(Op::input, kind, kY, i);
+    }
+    return y;
+  }
+
   bool stored_past_y() const {
     const char* end = ranges[kY].end;
     for (size_t i = 0; i < kGuard; i++) {
@@ -264,7 +283,8 @@ struct Cell {
 
 void print(const char* name, const Traffic& t) {
   static const char* roles[] = {"w", "scales", "biases", "x"};
-  std::printf(",\"%s\":{", name);
+  std::printf(
+      ",\"%s_stores\":%lu,\"%s\":{", name, (unsigned long)t.stores, name);
   for (int role = 0; role < kY; role++) {
     std::printf(
         "%s\"%s\":{\"loads\":%lu,\"bytes\":%lu,\"distinct\":%lu}",
@@ -277,14 +297,13 @@ void print(const char* name, const Traffic& t) {
   std::printf("}");
 }
 
-// Runs one kernel over M vectors from x on; y goes to out.
+// Runs one kernel over M vectors from x on.
 std::string run(
     const Cell& cell,
     int which,
     const Memory& memory,
     uint32_t vector,
     uint32_t m,
-    Node* y,
     Traffic& traffic) {
   int k = int(cell.k), n = int(cell.n), vectors = int(m);
   void* buffers[31] = {
@@ -292,12 +311,13 @@ std::string run(
       memory.buffers[kScales],
       memory.buffers[kBiases],
       memory.buffers[kX] + size_t(vector) * cell.k,
-      y,
+      memory.buffers[kY],
       &k,
       &n,
       &vectors};
   const uint32_t group[3] = {32, 2, 1};
   counting = &traffic;
+  last_store.assign(last_reader.size(), Store());
   const char* why = overlay_kernel_run(
       cell.kernel[which].c_str(), cell.grid[which], group, buffers, 31);
   counting = nullptr;
@@ -314,13 +334,17 @@ void judge(const Cell& cell) {
       size_t(cell.m) * cell.n};
   Memory memory(cell.kind, sizes);
   Traffic tiled, narrow;
-  Node* y = memory.buffers[kY];
-  std::string fault = run(cell, 0, memory, 0, cell.m, y, tiled);
-  std::vector<Node> alone(cell.n);
+  std::string fault = run(cell, 0, memory, 0, cell.m, tiled);
+  const std::vector<Node> y = memory.take_y(cell.kind);
   size_t equal = 0;
   for (uint32_t vector = 0; vector < cell.m && fault.empty(); vector++) {
-    alone.assign(cell.n, 0);
-    fault = run(cell, 1, memory, vector, 1, alone.data(), narrow);
+    fault = run(cell, 1, memory, vector, 1, narrow);
+    const std::vector<Node> alone = memory.take_y(cell.kind);
+    for (uint32_t i = cell.n; i < alone.size() && fault.empty(); i++) {
+      if (alone[i] != intern(Op::input, cell.kind, kY, i)) {
+        fault = "qmv stored past the end of y";
+      }
+    }
     for (uint32_t i = 0; i < cell.n && fault.empty(); i++) {
       const Node got = y[size_t(vector) * cell.n + i];
       if (got == alone[i]) {
@@ -353,6 +377,9 @@ void judge(const Cell& cell) {
 
 void count_load(const void* address, size_t bytes) {
   auto at = static_cast<const char*>(address);
+  if (counting && at >= ranges[kY].begin) {
+    fail("the kernel reads y, which it is to write");
+  }
   for (int role = 0; counting && role < kRoles; role++) {
     if (at < ranges[role].begin || at >= ranges[role].end) {
       continue;
@@ -369,6 +396,25 @@ void count_load(const void* address, size_t bytes) {
       }
     }
   }
+}
+
+void count_store(const void* address, Node value) {
+  if (!counting) {
+    return;
+  }
+  counting->stores++;
+  auto at = static_cast<const char*>(address);
+  Store& last = last_store[(at - device_begin) / sizeof(Node)];
+  const Store now = {current_simdgroup(), current_lane(), value};
+  const bool same_simdgroup = last.simdgroup == now.simdgroup;
+  if (same_simdgroup && last.lane != now.lane) {
+    fail("two lanes of a simdgroup store at one place");
+  }
+  // A last tile of rows that is moved back stores some again, but the same.
+  if (last.simdgroup && !same_simdgroup && last.value != now.value) {
+    fail("two simdgroups store two values at one place");
+  }
+  last = now;
 }
 
 } // namespace overlay::symbolic

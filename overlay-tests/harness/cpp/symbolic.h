@@ -55,7 +55,7 @@ enum Role : uint32_t { kWeights, kScales, kBiases, kX, kY, kRoles };
 
 // The table, defined in symbolic.cpp.
 Node intern(Op op, Kind kind, Node a = 0, Node b = 0, Node c = 0);
-Node literal(Kind kind, double value);
+Node literal(Kind kind, double value); // 0 is node 0, -0 is not
 bool literal_value(Node node, double& value);
 
 // Counts a load if the address is in device memory.
@@ -67,6 +67,16 @@ inline void loaded(const void* address, size_t bytes) {
   auto at = static_cast<const char*>(address);
   if (at >= device_begin && at < device_end) {
     count_load(address, bytes);
+  }
+}
+
+// Records a store if the address is in device memory.
+void count_store(const void* address, Node value);
+
+inline void stored(const void* address, Node value) {
+  auto at = static_cast<const char*>(address);
+  if (at >= device_begin && at < device_end) {
+    count_store(address, value);
   }
 }
 
@@ -181,6 +191,7 @@ struct Number {
   Number(const Number& other) : node(lift<kind>(other)) {}
   Number& operator=(const Number& other) {
     node = lift<kind>(other);
+    stored(this, node);
     return *this;
   }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::kernels::{Family, Kernel, Number, Order};
-use crate::runner::{Buffer, Dispatch};
+use crate::runner::{Buffer, Dispatch, Sweep};
 
 /// One batch axis, from the outermost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -246,7 +246,18 @@ impl Cell {
             kernel: kernel.host_name(),
             grid: kernel.grid(m, self.n, self.batches()),
             group: kernel.group(),
+            sweep: self.sweep(vectors),
             buffers: table.0,
+        }
+    }
+
+    /// Blocks of an odd M run backwards, so that two that store at one place
+    /// leave what the other leaves there at an even one. Every kernel of numeric
+    /// parity runs at both.
+    fn sweep(&self, vectors: Vectors) -> Sweep {
+        match vectors {
+            Vectors::All if self.m % 2 == 1 => Sweep::Descending,
+            _ => Sweep::Ascending,
         }
     }
 

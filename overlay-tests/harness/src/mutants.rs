@@ -40,6 +40,7 @@ struct Mutation {
 
 const ACCUMULATE: &str = "result[v][row] += qdot_reg<U, values_per_thread, bits>(";
 const RETURN: &str = "return scale * accum + sum * bias;";
+const STORE: &str = "if (simd_lid == 0 && vec0 + v < M) {";
 const CLAMP: &str = "min(vec0 + v, M - 1)";
 const RELOAD: &str = "load_fours<T, values_per_thread>(xv[v], x_reg); \
      for (int row = 0; row < 2; row++) for (int i = 0; i < reads_per_thread; i++) \
@@ -280,6 +281,64 @@ const MUTATIONS: &[Mutation] = &[
             FAST,
             "load_vector_reg<T, U, values_per_thread, bits>(x_reg, x_thread);",
             "load_vector<T, U, values_per_thread, bits>(xv[v], x_thread);",
+        )],
+    },
+    Mutation {
+        name: "stray-store",
+        meaning: "race: a simdgroup also stores to a row of the next one",
+        bits: 4,
+        edits: &[(
+            FAST,
+            STORE,
+            "if (simd_lid == 0 && simd_gid == 0 && vec0 + v < M) { \
+             y[v * out_vec_size + row + results_per_simdgroup] = static_cast<T>(0.0f); } \
+             if (simd_lid == 0 && vec0 + v < M) {",
+        )],
+    },
+    Mutation {
+        name: "second-lane-stores",
+        meaning: "race: another lane stores to the same place",
+        bits: 4,
+        edits: &[(
+            FAST,
+            STORE,
+            "if (simd_lid == 31 && vec0 + v < M) { \
+             y[v * out_vec_size + row] = static_cast<T>(0.0f); } \
+             if (simd_lid == 0 && vec0 + v < M) {",
+        )],
+    },
+    Mutation {
+        name: "sum-diverges",
+        meaning: "half the lanes sum at another simd_sum than the other half",
+        bits: 4,
+        edits: &[(
+            FAST,
+            "result[v][row] = simd_sum(result[v][row]);",
+            "U part = result[v][row]; if (simd_lid < 16) { result[v][row] = simd_sum(part); } \
+             else { result[v][row] = simd_sum(part); }",
+        )],
+    },
+    Mutation {
+        name: "starts-at-negative-zero",
+        meaning: "the accumulators start at -0, which shows where all products are -0",
+        bits: 4,
+        edits: &[(
+            FAST,
+            "thread U result[vecs_per_tg][results_per_simdgroup] = {{0}};",
+            "thread U result[vecs_per_tg][results_per_simdgroup] = {{0}}; \
+             for (int v = 0; v < vecs_per_tg; v++) \
+             for (int row = 0; row < results_per_simdgroup; row++) result[v][row] = -0.0f;",
+        )],
+    },
+    Mutation {
+        name: "output-read-back",
+        meaning: "what y holds before the store enters it",
+        bits: 4,
+        edits: &[(
+            FAST,
+            STORE,
+            "if (vec0 + v < M) { result[v][row] += 0.0f * U(y[v * out_vec_size + row]); } \
+             if (simd_lid == 0 && vec0 + v < M) {",
         )],
     },
     Mutation {

@@ -7,7 +7,7 @@ use crate::HarnessError;
 use crate::air::{self, Lowered};
 use crate::cells::{Cell, Vectors};
 use crate::kernels::{Family, Kernel};
-use crate::parity::{Multiply, Verdict};
+use crate::parity::{Multiply, Verdict, poisons};
 use crate::runner::Runner;
 use crate::workshop::{LinkKind, Workshop};
 
@@ -44,8 +44,9 @@ pub fn agree(
     family: Family,
 ) -> Result<Verdict, HarnessError> {
     let inputs = cell.inputs();
-    let got = shim.multiply(cell, &inputs, family, Vectors::All, 0xcd)?;
-    let expected = apple.multiply(cell, &inputs, family, Vectors::All, 0x35)?;
+    let [ours, theirs] = poisons(cell.draw);
+    let got = shim.multiply(cell, &inputs, family, Vectors::All, ours)?;
+    let expected = apple.multiply(cell, &inputs, family, Vectors::All, theirs)?;
     let mut verdict = Verdict::default();
     match (got, expected) {
         (Ok(got), Ok(expected)) => {

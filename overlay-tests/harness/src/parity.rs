@@ -6,8 +6,12 @@ use crate::cells::{Cell, Draw, Inputs, Operand, Vectors};
 use crate::kernels::{Family, Number};
 use crate::runner::Runner;
 
-/// Two poisons: what neither kernel writes differs too.
-const POISONS: [u8; 2] = [0xcd, 0x35];
+/// What y holds before a kernel runs: of the two that are compared each has its
+/// own, so that what neither writes differs too. One is a NaN in every type,
+/// which spoils whatever it is added to, but where results may be NaN themselves.
+pub(crate) fn poisons(draw: Draw) -> [u8; 2] {
+    [if draw == Draw::Wild { 0xcd } else { 0xff }, 0x35]
+}
 
 /// What one kernel run gave: bytes of y, or why there are none.
 pub type Outcome = Result<Vec<u8>, String>;
@@ -88,7 +92,8 @@ pub fn parity(
 ) -> Result<Verdict, HarnessError> {
     let inputs = cell.inputs();
     let narrow = Family::Narrow(cell.order());
-    let block = match machine.multiply(cell, &inputs, tiled, Vectors::All, POISONS[0])? {
+    let poisons = poisons(cell.draw);
+    let block = match machine.multiply(cell, &inputs, tiled, Vectors::All, poisons[0])? {
         Ok(block) => block,
         Err(why) => return Ok(Verdict::fault(format!("{}: {why}", tiled.template()))),
     };
@@ -97,7 +102,7 @@ pub fn parity(
     let mut verdict = Verdict::default();
     for vector in 0..cell.m {
         let one = Vectors::One(vector);
-        let alone = match machine.multiply(cell, &inputs, narrow, one, POISONS[1])? {
+        let alone = match machine.multiply(cell, &inputs, narrow, one, poisons[1])? {
             Ok(alone) => alone,
             Err(why) => return Ok(Verdict::fault(format!("{}: {why}", narrow.template()))),
         };
@@ -212,6 +217,15 @@ mod tests {
     fn packed_weights_are_a_stream_of_bits() {
         assert_eq!(unpack(&[0b1101_0001, 0b0000_0010], 0, 3, 3), [1.0, 2.0, 3.0]);
         assert_eq!(unpack(&[0x21, 0x43], 1, 2, 4), [2.0, 3.0]);
+    }
+
+    #[test]
+    fn a_poison_is_nan_in_every_type_and_never_the_other() {
+        for number in [Number::Float, Number::Half, Number::Bfloat, Number::Probe] {
+            assert!(number.decode(&[poisons(Draw::Plain)[0]; 4])[0].is_nan(), "{number:?}");
+            let wild = poisons(Draw::Wild).map(|poison| number.decode(&[poison; 4])[0]);
+            assert!(wild[0].is_finite() && wild[0] != wild[1], "{number:?}");
+        }
     }
 
     #[test]

@@ -20,6 +20,16 @@ pub struct Buffer {
     pub bytes: Vec<u8>,
 }
 
+/// In which order the host runs what hardware runs at once. A kernel whose
+/// result depends on it races with itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// Threadgroups, simdgroups and lanes by their numbers.
+    Ascending,
+    /// The last one first.
+    Descending,
+}
+
 /// One `dispatch_threadgroups`.
 #[derive(Clone, Debug)]
 pub struct Dispatch {
@@ -29,6 +39,8 @@ pub struct Dispatch {
     pub grid: [u32; 3],
     /// Threads a threadgroup.
     pub group: [u32; 3],
+    /// In which order they are run.
+    pub sweep: Sweep,
     /// What is bound.
     pub buffers: Vec<Buffer>,
 }
@@ -150,6 +162,7 @@ fn request(dispatch: &Dispatch) -> Vec<u8> {
     for value in dispatch.grid.into_iter().chain(dispatch.group) {
         word(&mut bytes, value);
     }
+    word(&mut bytes, u32::from(dispatch.sweep == Sweep::Descending));
     word(&mut bytes, dispatch.buffers.len() as u32);
     for buffer in &dispatch.buffers {
         word(&mut bytes, buffer.index);

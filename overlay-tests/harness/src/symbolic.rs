@@ -32,6 +32,10 @@ pub struct Judgement {
     pub tiled: Loads,
     /// Loads of M narrow calls.
     pub narrow: Loads,
+    /// Stores to y of the tiled kernel.
+    pub tiled_stores: u64,
+    /// Stores to y of M narrow calls.
+    pub narrow_stores: u64,
 }
 
 impl Judgement {
@@ -135,7 +139,8 @@ load='{"loads":1,"bytes":1,"distinct":1}'
 loads="{\"w\":$load,\"scales\":$load,\"biases\":$load,\"x\":$load}"
 while read kind group rest; do
   if [ $group = 128 ]; then echo boom >&2; exit 3; fi
-  echo "{\"outputs\":2,\"equal\":2,\"nodes\":1,\"fault\":\"\",\"tiled\":$loads,\"narrow\":$loads}"
+  stores="\"tiled_stores\":2,\"narrow_stores\":2"
+  echo "{\"outputs\":2,\"equal\":2,\"nodes\":1,\"fault\":\"\",\"tiled\":$loads,\"narrow\":$loads,$stores}"
 done
 "#;
 

@@ -1,5 +1,6 @@
-//! Traffic: what each kernel reads of device memory, counted in the source's
-//! own loads, against what the order and the tile call for.
+//! Traffic: what each kernel reads of device memory and how often it stores
+//! there, counted in the source's own loads and stores, against what the order
+//! and the tile call for.
 
 use crate::cells::Cell;
 use crate::kernels::{Family, Order, values_per_lane};
@@ -25,8 +26,8 @@ impl Cover {
     }
 }
 
-/// Judges what the two kernels of a cell read: the streamed one each weight
-/// once a tile, `qmv` once a vector.
+/// Judges what the two kernels of a cell read and store: the streamed one reads
+/// each weight once a tile, `qmv` once a vector.
 #[must_use]
 pub fn traffic(cell: &Cell, judged: &Judgement) -> Traffic {
     let (m, k) = (u64::from(cell.m), u64::from(cell.k));
@@ -44,7 +45,7 @@ pub fn traffic(cell: &Cell, judged: &Judgement) -> Traffic {
     let x_loads = tiles * u64::from(cell.vectors) * streamed.simdgroups * (k + named_twice);
     let x_bytes = judged.tiled.x.bytes / judged.tiled.x.loads.max(1);
 
-    let Judgement { tiled, narrow: alone, .. } = judged;
+    let Judgement { tiled, narrow: alone, tiled_stores, narrow_stores, .. } = judged;
     let checks = [
         ("streamed: bytes of weights", tiled.w.bytes, tiles * streamed.rows * row_bytes),
         (
@@ -60,6 +61,9 @@ pub fn traffic(cell: &Cell, judged: &Judgement) -> Traffic {
         ("qmv: loads of scales", alone.scales.loads, m * narrow.rows * k / lane),
         ("qmv: loads of biases", alone.biases.loads, m * narrow.rows * k / lane),
         ("qmv: distinct bytes of x", alone.x.distinct, m * narrow.simdgroups * k * x_bytes),
+        // A row that is computed again is stored again, and no other.
+        ("streamed: stores to y", *tiled_stores, m * streamed.rows),
+        ("qmv: stores to y", *narrow_stores, m * narrow.rows),
     ];
     let wrong = checks.iter().find(|(_, found, expected)| found != expected);
     Traffic {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use mlx_overlay_harness::kernels::{Family, Kernel, Number, Order};
-use mlx_overlay_harness::runner::{Buffer, Dispatch, Runner};
+use mlx_overlay_harness::runner::{Buffer, Dispatch, Runner, Sweep};
 use mlx_overlay_harness::toolchain::Toolchain;
 use mlx_overlay_harness::units::{address_space_units, units};
 use mlx_overlay_harness::workshop::{LinkKind, Mode, Workshop};
@@ -18,6 +18,8 @@ pub fn add(suite: &mut Suite) {
     };
     test("lanes_meet_at_simd_sum", lanes_meet_at_simd_sum);
     test("lanes_that_do_not_meet_are_an_error", lanes_that_do_not_meet_are_an_error);
+    test("lanes_that_diverge_to_two_sums_are_an_error", lanes_that_diverge_to_two_sums);
+    test("the_sweep_decides_who_stores_last", the_sweep_decides_who_stores_last);
     test("a_read_past_a_buffer_is_an_error", a_read_past_a_buffer_is_an_error);
     test("a_write_to_an_input_is_an_error", a_write_to_an_input_is_an_error);
     test("a_barrier_is_refused", a_barrier_is_refused);
@@ -59,6 +61,10 @@ fn plant(folder: &Path, body: &str) {
 
 /// Runs a body over 32 inputs and gives the 32 outputs.
 fn outcome(body: &str, input: &[f32; 32]) -> Result<Vec<f32>, String> {
+    swept(body, input, Sweep::Ascending)
+}
+
+fn swept(body: &str, input: &[f32; 32], sweep: Sweep) -> Result<Vec<f32>, String> {
     let folder = tempfile::tempdir().unwrap();
     plant(folder.path(), body);
     let cache = folder.path().join("cache");
@@ -71,6 +77,7 @@ fn outcome(body: &str, input: &[f32; 32]) -> Result<Vec<f32>, String> {
         kernel: KERNEL.host_name(),
         grid: [1, 1, 1],
         group: [32, 1, 1],
+        sweep,
         buffers: vec![
             Buffer {
                 index: 0,
@@ -104,6 +111,22 @@ fn lanes_that_do_not_meet_are_an_error() {
     assert!(got.unwrap_err().contains("do not meet"));
 }
 
+fn lanes_that_diverge_to_two_sums() {
+    let sums = "T a = in[simd_lid]; if (simd_lid < 16) { out[simd_lid] = simd_sum(a); } \
+                else { out[simd_lid] = simd_sum(a); }";
+    assert!(outcome(sums, &ramp()).unwrap_err().contains("at one call of a collective"));
+    let others = "T a = in[simd_lid]; out[simd_lid] = simd_lid < 16 ? simd_max(a) : simd_min(a);";
+    assert!(outcome(others, &ramp()).unwrap_err().contains("at one call of a collective"));
+}
+
+fn the_sweep_decides_who_stores_last() {
+    let race = "out[0] = simd_sum(in[simd_lid]) + simd_lid;";
+    let last = |sweep| swept(race, &ramp(), sweep).unwrap()[0];
+    // The last lane to arrive goes on first, the others in their order.
+    assert_eq!(last(Sweep::Ascending), 496.0 + 30.0);
+    assert_eq!(last(Sweep::Descending), 496.0 + 1.0);
+}
+
 fn a_read_past_a_buffer_is_an_error() {
     let got = outcome("out[simd_lid] = in[simd_lid + 1];", &ramp());
     assert!(got.unwrap_err().contains("heap-buffer-overflow"));
@@ -131,8 +154,13 @@ fn an_unknown_kernel_is_refused() {
     let shop = Workshop::open(Toolchain::find().unwrap(), folder.path(), &cache).unwrap();
     let objects = shop.runtime(Mode::Checked, &["serve.cpp"]).unwrap();
     let program = shop.link(&objects, Mode::Checked, LinkKind::Program).unwrap();
-    let dispatch =
-        Dispatch { kernel: "none".into(), grid: [1; 3], group: [32, 1, 1], buffers: vec![] };
+    let dispatch = Dispatch {
+        kernel: "none".into(),
+        grid: [1; 3],
+        group: [32, 1, 1],
+        sweep: Sweep::Ascending,
+        buffers: vec![],
+    };
     let got = Runner::start(&program).unwrap().run(&dispatch).unwrap();
     assert!(got.unwrap_err().contains("no kernel of this host name"));
 }
