@@ -119,11 +119,15 @@ fn swept(set: Set) -> Vec<Cell> {
     for kernel in kernels(&pairs, set.numbers(), set.tiles()) {
         let tile = kernel.vectors;
         for (shape, (n, k)) in shapes(&kernel).all().into_iter().enumerate() {
-            let vectors: Vec<(u32, Draw)> = match set {
-                // A whole tile and a part of one, less than a tile or one, two whole tiles.
-                Set::Quick => vec![(2 * tile - 1, DRAWS[0]), (2, DRAWS[1]), (2 * tile, DRAWS[2])],
-                Set::Full => (2..=32).map(|m| (m, DRAWS[(m as usize + shape) % 3])).collect(),
-            };
+            // A whole tile and a part of one, less than a tile or one, two whole tiles.
+            let mut vectors = vec![(2 * tile - 1, DRAWS[0]), (2, DRAWS[1]), (2 * tile, DRAWS[2])];
+            if set == Set::Full {
+                // Turns by tiles and not by M: at a tile of 3 each draw would
+                // keep to one remainder.
+                let turn = |m| (m, DRAWS[(m / tile + shape as u32) as usize % 3]);
+                let more = (2..=32).map(turn).filter(|one| !vectors.contains(one));
+                vectors.extend(more.collect::<Vec<_>>());
+            }
             cells.extend(vectors.into_iter().map(|(m, draw)| Cell {
                 m,
                 n,
@@ -428,6 +432,34 @@ mod tests {
         };
         assert_eq!(large(Order::Fast).len(), 18 * 4 * 4);
         assert_eq!(large(Order::Generic).len(), 18 * 4 * 4);
+    }
+
+    #[test]
+    fn the_quick_set_is_a_part_of_the_full_one() {
+        fn part<C: std::hash::Hash + Eq>(cells: fn(Set) -> Vec<C>) -> bool {
+            let full: HashSet<C> = cells(Set::Full).into_iter().collect();
+            cells(Set::Quick).iter().all(|cell| full.contains(cell))
+        }
+        for row in PARITY {
+            assert!(part(row.cells), "{}", row.name);
+        }
+        for row in ORACLE {
+            assert!(part(row.cells), "{}", row.name);
+        }
+        assert!(part(symbolic_cells));
+        assert!(part(address_space_kernels));
+    }
+
+    #[test]
+    fn every_draw_meets_every_remainder_of_a_tile_and_both_sweeps() {
+        let swept = swept(Set::Full);
+        for tile in TILES {
+            let of = || swept.iter().filter(move |cell| cell.vectors == tile);
+            let remainders: HashSet<_> = of().map(|c| (c.draw, c.n, c.m % tile)).collect();
+            assert_eq!(remainders.len() as u32, 3 * 4 * tile, "tiles of {tile}");
+            let sweeps: HashSet<_> = of().map(|c| (c.draw, c.n, c.m % 2)).collect();
+            assert_eq!(sweeps.len(), 3 * 4 * 2, "tiles of {tile}");
+        }
     }
 
     #[test]
