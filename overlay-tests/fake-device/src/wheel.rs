@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mlx_overlay_harness::metallib;
+use mlx_overlay_harness::metallib::{self, Network};
 
 use crate::FakeDeviceError;
 
@@ -25,7 +25,7 @@ pub fn metal_cpp(cache: &Path) -> Result<PathBuf, FakeDeviceError> {
     for folder in [&store, &wheels] {
         fs::create_dir_all(folder).map_err(FakeDeviceError::io(folder))?;
     }
-    let wheel = metallib::wheel(&wheels)?;
+    let wheel = metallib::wheel(&wheels, Network::Allowed)?;
     let aside = tempfile::tempdir_in(&store).map_err(FakeDeviceError::io(&store))?;
     let unpacked = aside.path().join("headers");
     unpack(&wheel, &unpacked)?;

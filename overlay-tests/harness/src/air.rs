@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::HarnessError;
-use crate::metallib;
+use crate::metallib::{self, Network};
 use crate::parallel::in_parallel;
 use crate::toolchain::{LlvmTools, run_tool};
 use crate::workshop::{Content, Mode, Unit, Workshop, digest};
@@ -32,7 +32,7 @@ pub struct Lowered {
 /// compiled with fast math, or not all in one mode.
 pub fn lowered(shop: &Workshop, host_names: &[String]) -> Result<Lowered, HarnessError> {
     let tools = LlvmTools::find()?;
-    let bitcodes = bitcodes(shop, host_names)?;
+    let bitcodes = bitcodes(shop, host_names, Network::Allowed)?;
     let items: Vec<(&String, &PathBuf)> = host_names.iter().zip(&bitcodes).collect();
     let kernels = in_parallel(&items, |(name, bitcode)| lower(shop, &tools, name, bitcode))?;
     let mut text = "#include \"oracle.h\"\n".to_string();
@@ -55,15 +55,21 @@ pub fn lowered(shop: &Workshop, host_names: &[String]) -> Result<Lowered, Harnes
 /// opened only for those that are not there yet.
 ///
 /// # Errors
-/// The wheel cannot be had, or lacks a kernel.
-pub fn bitcodes(shop: &Workshop, host_names: &[String]) -> Result<Vec<PathBuf>, HarnessError> {
+/// The wheel cannot be had, or lacks a kernel; `$MLX_OVERLAY_METAL_WHEEL` names
+/// no file.
+pub fn bitcodes(
+    shop: &Workshop,
+    host_names: &[String],
+    network: Network,
+) -> Result<Vec<PathBuf>, HarnessError> {
+    metallib::given()?;
     let folder = shop.store().join("air").join(metallib::SHA256);
     fs::create_dir_all(&folder).map_err(HarnessError::io(&folder))?;
     let files: Vec<PathBuf> = host_names.iter().map(|n| folder.join(format!("{n}.bc"))).collect();
     if files.iter().all(|file| file.is_file()) {
         return Ok(files);
     }
-    let library = metallib::metallib(&metallib::wheel(shop.store())?)?;
+    let library = metallib::metallib(&metallib::wheel(shop.store(), network)?)?;
     let functions = metallib::functions(&library)?;
     for (name, file) in host_names.iter().zip(&files) {
         let bitcode = functions.get(name).ok_or_else(|| bad(name, "the library has none"))?;

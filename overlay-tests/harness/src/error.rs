@@ -18,13 +18,13 @@ pub enum HarnessError {
         /// The Debian package that brings it, or several, with "and".
         package: String,
     },
-    /// The folder is no laid MLX tree.
-    #[error("{}: not an MLX tree: {missing} is missing", tree.display())]
+    /// The folder is no laid MLX tree, or a part of one.
+    #[error("{}: not a whole MLX tree: {missing} is missing", tree.display())]
     NotATree {
         /// The folder given.
         tree: PathBuf,
         /// The file looked for.
-        missing: &'static str,
+        missing: String,
     },
     /// A tool ran and failed.
     #[error("{what} failed:\n{said}")]
@@ -35,12 +35,12 @@ pub enum HarnessError {
         said: String,
     },
     /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// The reason.
-        source: io::Error,
+        /// The reason. The message has it: it is no source to be told again.
+        cause: io::Error,
     },
     /// The released wheel could not be had, or is not the one expected.
     #[error("the wheel {wheel}: {why}")]
@@ -80,7 +80,7 @@ pub enum HarnessError {
 
 impl HarnessError {
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
-        move |source| Self::Io { path: path.to_path_buf(), source }
+        move |cause| Self::Io { path: path.to_path_buf(), cause }
     }
 }
 

@@ -30,6 +30,7 @@ pub mod shapes;
 pub mod symbolic;
 pub mod toolchain;
 pub mod traffic;
+mod tree;
 pub mod units;
 pub mod workshop;
 

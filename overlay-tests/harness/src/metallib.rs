@@ -16,20 +16,45 @@ use std::process::Command;
 use sha2::{Digest, Sha256};
 
 use crate::HarnessError;
+use crate::scratch::Scratch;
 use crate::toolchain::run_tool;
 use crate::workshop::hex;
 
-/// The wheel at the pin, and its package.
+/// The wheel at the pin.
 const WHEEL: &str = "mlx_metal-0.32.1-py3-none-macosx_14_0_arm64.whl";
-const PACKAGE: &str = "mlx-metal==0.32.1";
+/// What downloads it, from whatever index pip is set up for.
+pub const DOWNLOAD: &str = "python3 -m pip download --no-deps --only-binary=:all: --platform \
+     macosx_14_0_arm64 mlx-metal==0.32.1";
+/// The variable that names a file to use instead.
+const VARIABLE: &str = "MLX_OVERLAY_METAL_WHEEL";
 /// What the wheel hashes to: all that is kept of it is kept under this.
 pub const SHA256: &str = "3fbf7d3de783680e771818189bc734877c9b129ae91312338b5ede420cde44c9";
 const METALLIB: &str = "mlx/lib/mlx.metallib";
 
-/// Whether the wheel can be had without the network.
-#[must_use]
-pub fn at_hand(store: &Path) -> bool {
-    std::env::var_os("MLX_OVERLAY_METAL_WHEEL").is_some() || store.join(WHEEL).is_file()
+/// Whether the wheel may be downloaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// Where it is not at hand.
+    Allowed,
+    /// Never.
+    Off,
+}
+
+/// The file that `$MLX_OVERLAY_METAL_WHEEL` names; nothing where it is not set.
+///
+/// # Errors
+/// It names no file. Nothing is downloaded in its place.
+pub fn given() -> Result<Option<PathBuf>, HarnessError> {
+    std::env::var_os(VARIABLE).map(|path| named(PathBuf::from(path))).transpose()
+}
+
+fn named(path: PathBuf) -> Result<PathBuf, HarnessError> {
+    let why = match fs::metadata(&path) {
+        Ok(found) if found.is_file() => return Ok(path),
+        Ok(_) => "it is no file".to_string(),
+        Err(error) => error.to_string(),
+    };
+    Err(bad(format!("{VARIABLE} names `{}`: {why}", path.display())))
 }
 
 /// Gives the wheel's path, downloading it into `store` where it is not there:
@@ -38,29 +63,67 @@ pub fn at_hand(store: &Path) -> bool {
 ///
 /// # Errors
 /// It cannot be had, or is another file.
-pub fn wheel(store: &Path) -> Result<PathBuf, HarnessError> {
-    let bad = |why: String| HarnessError::Wheel { wheel: WHEEL, why };
-    let given = std::env::var_os("MLX_OVERLAY_METAL_WHEEL").map(PathBuf::from);
-    let path = given.unwrap_or_else(|| store.join(WHEEL));
-    if !path.is_file() {
-        let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check"])
-            .args(["--no-deps", "--only-binary=:all:", "--platform", "macosx_14_0_arm64"])
-            .arg("--dest")
-            .arg(store)
-            .arg(PACKAGE);
-        run_tool(&mut pip, "downloading the released wheel").map_err(|error| {
-            bad(format!(
-                "cannot be downloaded ({error}); set MLX_OVERLAY_METAL_WHEEL to a copy of it"
-            ))
-        })?;
+pub fn wheel(store: &Path, network: Network) -> Result<PathBuf, HarnessError> {
+    let Some(path) = given()? else { return kept(store, network, download) };
+    match hash(&path)? {
+        found if found == SHA256 => Ok(path),
+        found => Err(bad(format!(
+            "{VARIABLE} names `{}`, which has SHA-256 {found}, expected {SHA256}",
+            path.display()
+        ))),
     }
-    let bytes = fs::read(&path).map_err(HarnessError::io(&path))?;
-    let found = hex(&Sha256::digest(&bytes));
+}
+
+/// The store's own copy. One that is not whole is removed.
+fn kept(
+    store: &Path,
+    network: Network,
+    download: impl FnOnce(&Path) -> Result<(), HarnessError>,
+) -> Result<PathBuf, HarnessError> {
+    let path = store.join(WHEEL);
+    let mut state = format!("is not at `{}`", path.display());
+    if path.is_file() {
+        let found = hash(&path)?;
+        if found == SHA256 {
+            return Ok(path);
+        }
+        fs::remove_file(&path).map_err(HarnessError::io(&path))?;
+        state = format!(
+            "was not whole and has been removed from `{}` (SHA-256 {found}, expected {SHA256})",
+            path.display()
+        );
+    }
+    if network == Network::Off {
+        return Err(bad(format!("{state}, and the network is off: run once without --offline")));
+    }
+    // Aside, so that a download that is cut off leaves nothing behind.
+    let aside = Scratch::open(store)?;
+    download(aside.path())?;
+    let fetched = aside.path().join(WHEEL);
+    let found = hash(&fetched)?;
     if found != SHA256 {
-        return Err(bad(format!("{} has SHA-256 {found}, expected {SHA256}", path.display())));
+        return Err(bad(format!("was downloaded with SHA-256 {found}, expected {SHA256}")));
     }
+    fs::rename(&fetched, &path).map_err(HarnessError::io(&path))?;
     Ok(path)
+}
+
+fn download(folder: &Path) -> Result<(), HarnessError> {
+    let mut words = DOWNLOAD.split_whitespace();
+    let mut pip = Command::new(words.next().expect("the command is not empty"));
+    pip.args(words).args(["--quiet", "--disable-pip-version-check", "--dest"]).arg(folder);
+    run_tool(&mut pip, "downloading the released wheel")
+        .map(drop)
+        .map_err(|error| bad(format!("cannot be downloaded: {error}")))
+}
+
+fn hash(path: &Path) -> Result<String, HarnessError> {
+    let bytes = fs::read(path).map_err(HarnessError::io(path))?;
+    Ok(hex(&Sha256::digest(&bytes)))
+}
+
+fn bad(why: String) -> HarnessError {
+    HarnessError::Wheel { wheel: WHEEL, why }
 }
 
 /// Reads the library out of the wheel.
@@ -68,7 +131,6 @@ pub fn wheel(store: &Path) -> Result<PathBuf, HarnessError> {
 /// # Errors
 /// The archive cannot be read.
 pub fn metallib(wheel: &Path) -> Result<Vec<u8>, HarnessError> {
-    let bad = |why: String| HarnessError::Wheel { wheel: WHEEL, why };
     let file = fs::File::open(wheel).map_err(HarnessError::io(wheel))?;
     let mut archive = zip::ZipArchive::new(file).map_err(|error| bad(error.to_string()))?;
     let mut entry =
@@ -189,6 +251,35 @@ mod tests {
         file.extend(tags);
         file.extend(b".abc");
         file
+    }
+
+    #[test]
+    fn a_wheel_that_is_not_whole_is_removed_and_fetched_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, path) = (folder.path(), folder.path().join(WHEEL));
+        let never = |_: &Path| -> Result<(), HarnessError> { panic!("the network is off") };
+        let said = |kept: Result<PathBuf, HarnessError>| kept.unwrap_err().to_string();
+        let missing = said(kept(store, Network::Off, never));
+        assert!(missing.contains("is not at ") && missing.contains(WHEEL), "{missing}");
+
+        fs::write(&path, "half a wheel").unwrap();
+        let offline = said(kept(store, Network::Off, never));
+        assert!(offline.contains("has been removed") && !path.exists(), "{offline}");
+
+        fs::write(&path, "half a wheel").unwrap();
+        let again = |into: &Path| {
+            fs::write(into.join(WHEEL), "another").unwrap();
+            Ok(())
+        };
+        let fetched = said(kept(store, Network::Allowed, again));
+        assert!(fetched.contains("was downloaded with SHA-256") && !path.exists(), "{fetched}");
+    }
+
+    #[test]
+    fn a_named_wheel_that_is_not_there_names_its_variable() {
+        let said = named("/nonexistent/wheel".into()).unwrap_err().to_string();
+        assert!(said.contains(VARIABLE) && said.contains("/nonexistent/wheel"), "{said}");
+        assert!(named(std::env::temp_dir()).unwrap_err().to_string().contains("no file"));
     }
 
     #[test]

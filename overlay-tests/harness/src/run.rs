@@ -10,7 +10,7 @@ use crate::air;
 use crate::cells::Cell;
 use crate::kernels::Family;
 use crate::left_out::left_out;
-use crate::metallib;
+use crate::metallib::{self, Network};
 use crate::modes;
 use crate::mutants;
 use crate::oracle;
@@ -25,7 +25,7 @@ use crate::symbolic::{self, Judgement};
 use crate::toolchain::{LlvmTools, Toolchain};
 use crate::traffic::traffic;
 use crate::units::{address_space_units, units};
-use crate::workshop::{LinkKind, Mode, Workshop, store};
+use crate::workshop::{LinkKind, Mode, Workshop};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -34,9 +34,8 @@ pub struct Options {
     pub set: Set,
     /// The tool's cache folder; the harness keeps its own below it.
     pub cache: PathBuf,
-    /// Set where the network must not be touched: the oracle then runs only
-    /// where the wheel is at hand.
-    pub offline: bool,
+    /// Whether the released wheel may be downloaded where it is not at hand.
+    pub network: Network,
 }
 
 /// How far a run is.
@@ -63,34 +62,26 @@ pub fn run(
 ) -> Result<Report, HarnessError> {
     let start = Instant::now();
     let toolchain = Toolchain::find()?;
-    let has_oracle = !options.offline || metallib::at_hand(&store(&options.cache));
-    if has_oracle {
-        LlvmTools::find()?;
-    }
+    LlvmTools::find()?;
+    metallib::given()?;
     let shop = Workshop::open(toolchain, tree, &options.cache)?;
     shop.sanitizers()?;
+    let apple = oracle::host_names(&oracle_cells(options.set));
+    // A download waits until all else is known to be there.
+    if options.network == Network::Off {
+        air::bitcodes(&shop, &apple, options.network)?;
+    }
     let mutated = mutants::mutate(&shop)?;
     let run = Run { shop: &shop, set: options.set, progress };
-    if has_oracle {
-        run.say("fetching Apple's kernels", 0, 0);
-        air::bitcodes(&shop, &oracle::host_names(&oracle_cells(options.set)))?;
-    }
+    run.say("fetching Apple's kernels", 0, 0);
+    air::bitcodes(&shop, &apple, options.network)?;
     let mut not_run = left_out(options.set);
     let mut proofs = vec![run.address_spaces()];
     let (symbolic, loads, traffic) = run.symbolic();
     proofs.extend([symbolic, loads]);
     proofs.extend(options.set.modes().iter().map(|mode| run.numeric(*mode)));
-    let mut mutants = Vec::new();
-    if has_oracle {
-        let (oracle, modes) = run.oracle();
-        proofs.push(oracle);
-        mutants = modes;
-    } else {
-        not_run.push(NotRun {
-            what: "the oracle".into(),
-            why: "the network is off and the released wheel is not in the cache".into(),
-        });
-    }
+    let (oracle, mut mutants) = run.oracle();
+    proofs.push(oracle);
     // Of a text that fails, what a mutant fails says nothing.
     if proofs.iter().all(Proof::holds) {
         let name = |name: &str| run.say(&format!("mutant {name}"), 0, 0);

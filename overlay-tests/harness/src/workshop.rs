@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::HarnessError;
 use crate::scratch::Scratch;
 use crate::toolchain::{Toolchain, run_tool};
+use crate::tree::{self, KERNELS_DIR};
 
 /// The C++ side, file by file.
 const SOURCES: &[(&str, &str)] = &[
@@ -48,9 +49,6 @@ const SOURCES: &[(&str, &str)] = &[
         include_str!("../cpp/shim/mlx/backend/metal/kernels/steel/gemm/gemm.h"),
     ),
 ];
-
-/// Where in a tree the kernels are.
-pub const KERNELS_DIR: &str = "mlx/backend/metal/kernels";
 
 /// How a unit is compiled. The flags are facts.md's compile mode; the wrong
 /// ones are here to show that the oracle tells them apart.
@@ -150,12 +148,12 @@ impl Workshop {
     /// Opens a workshop for a tree. `cache` is the tool's cache folder.
     ///
     /// # Errors
-    /// No tree, or the cache cannot be written.
+    /// No tree, a header of its kernels is missing or cannot be read, or the
+    /// cache cannot be written.
     pub fn open(toolchain: Toolchain, tree: &Path, cache: &Path) -> Result<Self, HarnessError> {
-        const PROOF: &str = "mlx/backend/metal/kernels/quantized.metal";
-        if !tree.join(PROOF).is_file() {
-            return Err(HarnessError::NotATree { tree: tree.to_path_buf(), missing: PROOF });
-        }
+        tree::ask_for(tree, |name| {
+            SOURCES.iter().any(|(source, _)| source.strip_prefix("shim/") == Some(name))
+        })?;
         let store = store(cache);
         for folder in ["obj", "bin"] {
             let folder = store.join(folder);
@@ -211,9 +209,9 @@ impl Workshop {
     /// # Errors
     /// It cannot be read.
     pub fn read(&self, path: &str) -> Result<String, HarnessError> {
-        let found = self.trees.iter().map(|tree| tree.join(path)).find(|file| file.is_file());
-        let file = found.unwrap_or_else(|| self.trees[0].join(path));
-        fs::read_to_string(&file).map_err(HarnessError::io(&file))
+        let (laid, over) = self.trees.split_last().expect("a workshop is of a tree");
+        let found = over.iter().find(|tree| tree.join(path).is_file());
+        tree::read(found.unwrap_or(laid), Path::new(path))
     }
 
     /// The clang in use, in its own words.
@@ -433,7 +431,7 @@ fn write_sources(store: &Path, scratch: &Path) -> Result<PathBuf, HarnessError> 
     }
     match fs::rename(&aside, &cpp) {
         // Or another run was faster.
-        Err(error) if !cpp.is_dir() => Err(HarnessError::Io { path: cpp, source: error }),
+        Err(error) if !cpp.is_dir() => Err(HarnessError::io(&cpp)(error)),
         _ => Ok(cpp),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use mlx_overlay_engine::cache::Cache;
+use mlx_overlay_harness::metallib::{self, Network};
 use mlx_overlay_harness::report::{Load, Loads, Mutant, Proof, Report, Traffic};
 use mlx_overlay_harness::{HarnessError, Options, Set, Step};
 
@@ -22,7 +23,8 @@ const FAULTS: usize = 10;
 pub fn run(tree: &Path, set: Set, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
     let cache = Cache::of_user()?;
-    let options = Options { set, cache: cache.root().to_path_buf(), offline: ui.offline() };
+    let network = if ui.offline() { Network::Off } else { Network::Allowed };
+    let options = Options { set, cache: cache.root().to_path_buf(), network };
     let bar = ui.progress("kernels");
     let report = mlx_overlay_harness::run(tree, &options, &|Step { what, done, of }| {
         bar.set_message(what.to_string());
@@ -43,22 +45,26 @@ pub fn run(tree: &Path, set: Set, ui: &mut Ui) -> Result<Outcome, CommandError> 
 
 fn refused(error: HarnessError) -> CommandError {
     let kind = match &error {
-        HarnessError::MissingTool { .. } | HarnessError::Wheel { .. } => ErrorKind::Missing,
-        HarnessError::NotATree { .. } => ErrorKind::Refused,
+        HarnessError::MissingTool { .. }
+        | HarnessError::Wheel { .. }
+        | HarnessError::Tool { .. } => ErrorKind::Missing,
+        HarnessError::NotATree { .. }
+        | HarnessError::Metallib { .. }
+        | HarnessError::UnknownKernel(_) => ErrorKind::Refused,
         HarnessError::Mutations { .. } => ErrorKind::NeedsPerson,
-        _ => ErrorKind::Failed,
+        HarnessError::Io { .. } => ErrorKind::Failed,
     };
-    let hint = match &error {
+    let hints = match &error {
         HarnessError::MissingTool { package, .. } => {
-            Some(format!("apt-get install -y {}", package.replace(" and ", " ")))
+            vec![format!("apt-get install -y {}", package.replace(" and ", " "))]
         }
-        HarnessError::Wheel { .. } => {
-            Some("export MLX_OVERLAY_METAL_WHEEL=<a copy of the wheel>".into())
-        }
-        _ => None,
+        HarnessError::Wheel { .. } => vec![
+            metallib::DOWNLOAD.to_string(),
+            "export MLX_OVERLAY_METAL_WHEEL=<a copy of the wheel>".into(),
+        ],
+        _ => Vec::new(),
     };
-    let error = CommandError::new(kind, error);
-    hint.into_iter().fold(error, CommandError::hint)
+    hints.into_iter().fold(CommandError::new(kind, error), CommandError::hint)
 }
 
 /// The report as text, line by line.

@@ -8,7 +8,7 @@ use mlx_overlay_harness::air;
 use mlx_overlay_harness::cells::{Cell, Draw};
 use mlx_overlay_harness::kernels::{Family, Kernel, Number};
 use mlx_overlay_harness::library::{Source, library};
-use mlx_overlay_harness::metallib;
+use mlx_overlay_harness::metallib::{self, Network};
 use mlx_overlay_harness::modes;
 use mlx_overlay_harness::oracle;
 use mlx_overlay_harness::parity::parity;
@@ -155,7 +155,7 @@ fn bitcode_of_another_wheel_is_not_taken() {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(format!("{name}.bc")), "of another wheel").unwrap();
     }
-    let kept = air::bitcodes(&shop, std::slice::from_ref(&name)).unwrap();
+    let kept = air::bitcodes(&shop, std::slice::from_ref(&name), Network::Allowed).unwrap();
     assert_eq!(kept, [air.join(metallib::SHA256).join(format!("{name}.bc"))]);
     assert_ne!(fs::read(&kept[0]).unwrap(), b"of another wheel");
 }
