@@ -14,6 +14,12 @@ use crate::workshop::Mode;
 pub fn left_out(set: Set) -> Vec<NotRun> {
     let always = ALWAYS.map(|(what, why)| NotRun { what: what.into(), why: why.into() });
     let mut left = always.to_vec();
+    if !cfg!(target_arch = "x86_64") {
+        left.push(NotRun {
+            what: "the wrong compile mode mode-half-excess".into(),
+            why: "only on x86-64 are sums of halves kept in float where clang is let".into(),
+        });
+    }
     if set == Set::Quick {
         left.extend(kernels());
         left.extend(PARITY.iter().filter_map(|row| of_row("numeric parity", row)));
@@ -27,7 +33,7 @@ pub fn left_out(set: Set) -> Vec<NotRun> {
     left
 }
 
-const ALWAYS: [(&str, &str); 5] = [
+const ALWAYS: [(&str, &str); 7] = [
     (
         "the same cells on an Apple GPU",
         "this run is on the host; no Apple GPU has run them. On a Mac, untested: \
@@ -40,6 +46,14 @@ const ALWAYS: [(&str, &str); 5] = [
     (
         "bfloat in address spaces and in expressions",
         "a class cannot be copied out of clang's address spaces, and bfloat's text is half's",
+    ),
+    (
+        "qmv_wide with tiles of 2, 3 and 5 beside Apple's",
+        "no set has them: no proof leans on that kernel, and one tile shows the host Metal",
+    ),
+    (
+        "qmv_quad with batches beside Apple's",
+        "no set has them: it finds its matrices as qmv does, whose batches the oracle has",
     ),
     ("batches in expressions", "they move pointers only; numeric parity has them"),
     (
@@ -233,6 +247,7 @@ fn modes() -> Vec<NotRun> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sets::oracle_cells;
 
     fn said(what: &str) -> String {
         let left = left_out(Set::Quick);
@@ -295,7 +310,15 @@ mod tests {
         };
         assert_eq!(few(&|cell| cell.n > 13), 1);
         assert_eq!(few(&|cell| !cell.batch.is_empty()), 4);
-        let left = left_out(Set::Full);
-        assert_eq!(left.len(), ALWAYS.len());
+        let oracle = oracle_cells(Set::Full);
+        let of = |wanted: &dyn Fn(Family) -> bool| {
+            oracle.iter().filter(|(_, family)| wanted(*family)).map(|(cell, _)| cell).collect()
+        };
+        let wide: Vec<_> = of(&|family| family == Family::Wide);
+        assert!(!wide.is_empty() && wide.iter().all(|cell| cell.vectors == 4));
+        let quads: Vec<_> = of(&|family| matches!(family, Family::Quad(_)));
+        assert!(!quads.is_empty() && quads.iter().all(|cell| cell.batch.is_empty()));
+        let here = usize::from(!cfg!(target_arch = "x86_64"));
+        assert_eq!(left_out(Set::Full).len(), ALWAYS.len() + here);
     }
 }

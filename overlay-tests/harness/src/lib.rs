@@ -11,6 +11,7 @@
 pub mod air;
 pub mod cells;
 mod error;
+mod instantiations;
 pub mod kernels;
 mod left_out;
 pub mod library;

@@ -8,6 +8,7 @@ use std::time::Instant;
 use crate::HarnessError;
 use crate::air;
 use crate::cells::Cell;
+use crate::instantiations;
 use crate::kernels::Family;
 use crate::left_out::left_out;
 use crate::metallib::{self, Network};
@@ -76,7 +77,7 @@ pub fn run(
     run.say("fetching Apple's kernels", 0, 0);
     air::bitcodes(&shop, &apple, options.network)?;
     let mut not_run = left_out(options.set);
-    let mut proofs = vec![run.address_spaces()];
+    let mut proofs = vec![run.instantiations(), run.address_spaces()];
     let (symbolic, loads, traffic) = run.symbolic();
     proofs.extend([symbolic, loads]);
     proofs.extend(options.set.modes().iter().map(|mode| run.numeric(*mode)));
@@ -112,6 +113,12 @@ struct Run<'r> {
 impl Run<'_> {
     fn say(&self, what: &str, done: usize, of: usize) {
         (self.progress)(Step { what, done, of });
+    }
+
+    /// The tree instantiates what is run here.
+    fn instantiations(&self) -> Proof {
+        const MEANING: &str = "the tree's quantized.metal instantiates the qmv kernels of the full set, and no others";
+        Proof::run("instantiations", MEANING, |proof| instantiations::judge(self.shop, proof))
     }
 
     /// Every kernel type-checks with `device` and `constant` as address spaces.

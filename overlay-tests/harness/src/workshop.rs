@@ -274,6 +274,18 @@ impl Workshop {
         checked.map(drop)
     }
 
+    /// A text with its includes and macros expanded.
+    ///
+    /// # Errors
+    /// clang refuses it.
+    pub(crate) fn expand(&self, text: &str) -> Result<String, HarnessError> {
+        let file = self.fresh("cpp");
+        fs::write(&file, text).map_err(HarnessError::io(&file))?;
+        let mut clang = self.clang(&["-std=c++20".to_string()]);
+        let output = run_tool(clang.args(["-E", "-P"]).arg(&file), "expanding the kernels")?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// What `make` makes of a unit, kept by content.
     fn kept(
         &self,
