@@ -53,7 +53,7 @@ struct GlobalArgs {
     /// Run as if started in DIR
     #[arg(short = 'C', value_name = "DIR", global = true, help_heading = EVERYWHERE)]
     directory: Option<PathBuf>,
-    /// How to print the result (markdown and html: reports only)
+    /// How to print the result (markdown: drift and rebase alone)
     #[arg(long, value_enum, default_value_t, global = true, help_heading = EVERYWHERE)]
     format: Format,
     /// When to colour: auto is on a terminal only, never under NO_COLOR, and

@@ -289,6 +289,14 @@ pub fn markdown(ui: &mut Ui, report: &Report, shown: Shown) {
             ui.line(format!("| {state} | {what} | {place} | {} |", cell(&since)));
         }
     }
+    if !shown.diff {
+        for (entry, number, hunk) in report.changed_nearby() {
+            let line = hunk.line.map(|l| format!(":{l}")).unwrap_or_default();
+            ui.line("");
+            let at = format!("`{}{line}`", hunk.file);
+            ui.line(format!("- {}, hunk {number}: placed, and changed nearby, {at}", cell(entry)));
+        }
+    }
     for (old, new) in report.moved_citations() {
         ui.line("");
         ui.line(format!("- `{old}` is `{new}` now"));

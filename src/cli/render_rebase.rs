@@ -73,6 +73,7 @@ pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&
             }
             if work.is_some() {
                 ui.line("");
+                ui.line(NEXT);
                 for verdict in verdicts {
                     let name = format!("{} {}", verdict.kind.as_str(), verdict.name);
                     let accept = quoted(&format!("{name}=why the series still holds"));
@@ -152,10 +153,19 @@ fn markdown(ui: &mut Ui, pin: &End, target: &End, plan: &Plan) {
     nearby_details(ui, plan.changed_nearby());
 }
 
+const NEXT: &str = "Nothing is moved yet; what was decided before is kept. Next:";
+
+/// Prints that a plan was all.
+pub fn dry(ui: &mut Ui) {
+    if ui.format() == Format::Text {
+        ui.line("\nNothing was written, and the pin stays: this was a dry run.");
+    }
+}
+
 fn next_after_entry(ui: &mut Ui, entry: &str, work: Option<&Path>) {
     let Some(work) = work else { return };
     ui.line("");
-    ui.line("Nothing is moved yet; what was decided before is kept. Next:");
+    ui.line(NEXT);
     if work.is_dir() {
         let program = ui.program();
         let text =

@@ -25,8 +25,6 @@ pub enum Format {
     Json,
     /// For the body of a pull request.
     Markdown,
-    /// A page of its own.
-    Html,
 }
 
 /// When to colour.

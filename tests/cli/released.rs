@@ -164,6 +164,9 @@ fn broken_contract() {
     let drift = setting.run(&["drift", "--to", &at, "--format", "json"]);
     drift.assert_status(1);
     assert_eq!(drift.json()["holds"], false, "{}", drift.shown());
+    assert!(!drift.stderr().contains("--history"), "{}", drift.shown());
+    let drift = setting.run(&["drift", "--to", &at, "--history"]);
+    assert!(drift.stderr().contains("--history has nothing to list"), "{}", drift.shown());
     let told = setting.run(&apply);
     told.assert_status(1);
     assert!(told.stdout().contains("0 of 1 contract: not all hold."), "{}", told.shown());

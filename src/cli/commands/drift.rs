@@ -52,6 +52,8 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let mut report = report(&start, &target, ui)?;
     if !args.history {
         report.history = None;
+    } else if report.history.is_none() {
+        ui.warn("--history has nothing to list: no commits lead to this target here");
     }
     let shown = Shown { all: args.all, diff: args.diff };
     match ui.format() {

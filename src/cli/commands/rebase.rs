@@ -174,6 +174,7 @@ fn dry_run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let decisions = Decisions { accepted: accepted.into_iter().collect(), ..Decisions::default() };
     let plan = planned(&start, &target, &decisions, ui)?;
     render_rebase::planned(ui, &start.end(), &target.end, &plan, None);
+    render_rebase::dry(ui);
     Ok(if plan.is_whole() { Outcome::Done } else { Outcome::NeedsPerson })
 }
 
@@ -267,6 +268,12 @@ fn planned(
             let at_pin = judge(&start.series, pin, pin, &target.id)?;
             let trace = trace_line(&start.series, pin, &at_pin, history, &line, &target.id)?;
             plan.name_causes(&trace);
+        }
+    }
+    for verdict in plan.contracts.iter().filter(|v| v.found.is_none()) {
+        let name = format!("{} {}", verdict.kind.as_str(), verdict.name);
+        if decisions.accepted.contains_key(&name) {
+            ui.warn(format!("--accept '{name}=…' settles nothing: the contract holds"));
         }
     }
     Ok(plan)

@@ -213,6 +213,9 @@ fn drift_nearby() {
     for line in shown {
         assert!(run.stdout().contains(line), "{line}\n{}", run.shown());
     }
+    let run = long.run(&["drift", "--to", "side", "--format", "markdown"]);
+    let line = "- ours, hunk 2: placed, and changed nearby, `q.h:";
+    assert!(run.stdout().contains(line), "{}", run.shown());
     let run = long.run(&["drift", "--to", "side", "--format", "json"]);
     let hunk = &run.json()["entries"][1]["hunks"][1];
     assert_eq!(hunk["class"], "exact", "its place and its lines are the same");

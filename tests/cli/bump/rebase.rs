@@ -71,6 +71,7 @@ fn rebase_dry_run() {
     run.assert_status(1);
     assert!(run.stdout().contains("landed     fix  with "), "{}", run.shown());
     assert!(run.stdout().contains("Mend fixed (#13)"), "{}", run.shown());
+    assert!(run.stdout().contains("the pin stays: this was a dry run"), "{}", run.shown());
     assert_eq!(bump.files(), before);
 }
 
@@ -79,12 +80,18 @@ fn rebase_contract() {
     let before = bump.files();
     let run = bump.run(&["rebase", "--to", &bump.commits[2]]);
     run.assert_status(1);
-    assert!(run.stdout().contains("--accept 'watch impl="), "{}", run.shown());
+    for line in ["kept. Next:\n", "--accept 'watch impl="] {
+        assert!(run.stdout().contains(line), "{}", run.shown());
+    }
     let mut now = bump.files();
     now.retain(|name, _| !name.starts_with(".overlay-rebase"));
     assert_eq!(now, before, "lines merge, the contract stops it");
     bump.run(&["rebase", "--continue"]).assert_status(1);
-    bump.run(&["rebase", "--continue", "--accept", ACCEPT]).assert_status(0);
+    let more = ["--accept", "cite q.h:8=it moves"];
+    let run = bump.run(&[&["rebase", "--continue", "--accept", ACCEPT][..], &more].concat());
+    run.assert_status(0);
+    assert!(run.stderr().contains("--accept 'cite q.h:8=…' settles nothing"), "{}", run.shown());
+    assert!(!run.stderr().contains("watch impl"), "{}", run.shown());
     let (status, _) = bump.drift(2);
     assert_eq!(status, Some(0), "what was accepted is what the new pin watches");
     assert!(!bump.tool.path(".overlay-rebase").exists());
