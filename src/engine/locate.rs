@@ -6,6 +6,7 @@
 
 mod alone;
 mod indented;
+mod landed;
 mod mapped;
 mod outline;
 mod within;
