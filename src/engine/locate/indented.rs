@@ -21,7 +21,7 @@ pub(super) fn blocks(text: &[&[u8]]) -> Vec<Block> {
     let directives: [&[u8]; 4] = [b"#include", b"#pragma", b"#ifndef", b"#define"];
     let is_head = |line: &&[u8]| head_name(line).is_some_and(|(kind, _)| kind == Kind::Function);
     if text.iter().any(|line| directives.iter().any(|d| line.starts_with(d)))
-        || !text.iter().any(|line| is_head(&line))
+        || !text.iter().any(is_head)
     {
         return Vec::new();
     }
