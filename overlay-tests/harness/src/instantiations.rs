@@ -2,7 +2,7 @@
 //! are run here: a type, a width, a group size or a tile that the one has and
 //! the other has not is a fault.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::HarnessError;
 use crate::kernels::{BITS, FAMILIES, GROUP_SIZES, Kernel, Number, TILES};
@@ -15,7 +15,7 @@ const MARK: &str = "OVERLAY_INSTANTIATES";
 /// How the host names of all families begin.
 const FAMILY: &str = "affine_qmv";
 
-/// Expands the tree's instantiations and adds a cell for each kernel.
+/// Expands the tree's instantiations and compares them.
 ///
 /// # Errors
 /// clang cannot expand them.
@@ -28,15 +28,22 @@ pub(crate) fn judge(shop: &Workshop, proof: &mut Proof) -> Result<(), HarnessErr
     Ok(())
 }
 
+/// A cell for each type, width and group size, and one for each kernel that no
+/// set runs.
 fn compare(found: &BTreeSet<String>, proof: &mut Proof) {
     let expected = expected();
-    for name in found.union(&expected) {
-        let fault = match (found.contains(name), expected.contains(name)) {
-            (true, true) => None,
-            (false, _) => Some("the tree does not instantiate it"),
-            (true, false) => Some("the tree instantiates it, and no set runs it"),
-        };
-        proof.add(name, 0, fault);
+    for (packing, names) in &expected {
+        let mut missing = names.difference(found);
+        let fault = missing.next().map(|first| {
+            let lacks = 1 + missing.count();
+            format!("the tree lacks {lacks} of {} kernels, the first {first}", names.len())
+        });
+        proof.add(packing, 0, fault.as_deref());
+    }
+    for name in found {
+        if !expected.values().any(|names| names.contains(name)) {
+            proof.add(name, 0, Some("the tree instantiates it, and no set runs it"));
+        }
     }
 }
 
@@ -48,25 +55,28 @@ fn host_names(expanded: &str) -> BTreeSet<String> {
     names.filter(|name| name.starts_with(FAMILY)).collect()
 }
 
-/// Every kernel of the families, as MLX instantiates them.
-fn expected() -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+/// Every kernel of the families, as MLX instantiates them, by type, width and
+/// group size.
+fn expected() -> BTreeMap<String, BTreeSet<String>> {
+    let mut expected: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for family in FAMILIES {
         let tiles: &[u32] = if family.tiled() { &TILES } else { &[1] };
         for number in [Number::Float, Number::Half, Number::Bfloat] {
             for (bits, group_size) in
                 BITS.into_iter().flat_map(|bits| GROUP_SIZES.map(|group| (bits, group)))
             {
+                let packing = format!("{number:?} {bits} bits, group {group_size}");
+                let of_packing = expected.entry(packing).or_default();
                 for (&vectors, batched) in
                     tiles.iter().flat_map(|tile| [false, true].map(|batched| (tile, batched)))
                 {
                     let kernel = Kernel { family, number, group_size, bits, vectors, batched };
-                    names.insert(kernel.host_name());
+                    of_packing.insert(kernel.host_name());
                 }
             }
         }
     }
-    names
+    expected
 }
 
 #[cfg(test)]
@@ -88,14 +98,15 @@ mod tests {
 
     #[test]
     fn a_kernel_too_few_and_one_too_many_are_faults() {
-        let mut found = expected();
+        let mut found: BTreeSet<String> = expected().into_values().flatten().collect();
         assert_eq!((found.len(), faults(&found).len()), (3 * 18 * (4 + 16 + 8 + 4), 0));
         let bfloat = "affine_qmv_fast_bfloat16_t_gs_32_b_5_batch_0";
         assert!(found.remove(bfloat));
         found.insert("affine_qmv_streamed_float_gs_16_b_4_nv_2_batch_0".into());
         let faults = faults(&found);
         assert_eq!(faults.len(), 2, "{faults:?}");
-        assert!(faults[0].contains(bfloat) && faults[0].contains("does not instantiate"));
+        assert!(faults[0].starts_with("Bfloat 5 bits, group 32: the tree lacks 1 of 32 kernels"));
+        assert!(faults[0].contains(bfloat), "{faults:?}");
         assert!(faults[1].contains("gs_16") && faults[1].contains("no set runs it"));
     }
 }
