@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
-use super::inputs::hex;
+use super::inputs::{add_file, hex};
 use super::{BuildError, Variables};
 
 /// A file or a folder that a variable names.
@@ -38,8 +38,8 @@ pub(super) fn given(variables: &Variables) -> Result<Vec<Given>, BuildError> {
     Ok(given)
 }
 
-/// Of a file, or of every file below a folder with its name; each is led by its
-/// length. What git keeps beside the sources is none of them.
+/// Of a file, or of every file below a folder with its name. What git keeps beside
+/// the sources is none of them.
 fn digest(path: &PathBuf) -> Result<String, BuildError> {
     let mut hash = Sha256::new();
     let files = WalkDir::new(path).follow_links(true).sort_by_file_name().into_iter();
@@ -52,10 +52,7 @@ fn digest(path: &PathBuf) -> Result<String, BuildError> {
         if entry.file_type().is_file() {
             let bytes = fs::read(entry.path()).map_err(BuildError::io("read", entry.path()))?;
             let name = entry.path().strip_prefix(path).expect("the walk began there");
-            for part in [name.as_os_str().as_encoded_bytes(), &bytes] {
-                hash.update((part.len() as u64).to_le_bytes());
-                hash.update(part);
-            }
+            add_file(&mut hash, name, &bytes);
         }
     }
     Ok(hex(&hash.finalize()))

@@ -169,18 +169,20 @@ impl Inputs {
     }
 }
 
-/// The SHA-256 of names and bytes; each is led by its length, so that no two
-/// sets of files read the same.
+/// The SHA-256 of names and bytes.
 fn digest(files: &BTreeMap<PathBuf, Vec<u8>>) -> String {
     let mut hash = Sha256::new();
-    for (name, bytes) in files {
-        let name = name.as_os_str().as_encoded_bytes();
-        for part in [name, bytes] {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        }
-    }
+    files.iter().for_each(|(name, bytes)| add_file(&mut hash, name, bytes));
     hex(&hash.finalize())
+}
+
+/// Adds a file to a hash of many. Name and bytes are led by their lengths, so
+/// that no two sets of files read the same.
+pub(super) fn add_file(hash: &mut Sha256, name: &Path, bytes: &[u8]) {
+    for part in [name.as_os_str().as_encoded_bytes(), bytes] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
 }
 
 /// Bytes as hexadecimal digits.
