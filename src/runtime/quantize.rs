@@ -43,8 +43,9 @@ impl Quantized {
     /// mode [`Mode::Affine`] `biases`, hold one element a group.
     ///
     /// # Errors
-    /// The mode has no such group size or bits, the shapes do not make a matrix, or the mode is affine and there are no biases. Whether
-    /// types fit MLX tells when the matrix is used.
+    /// The mode has no such group size or bits, the shapes do not make a matrix,
+    /// or the mode is affine and there are no biases. Whether types fit MLX tells
+    /// when the matrix is used.
     pub fn from_parts(
         packed: Array,
         scales: Array,

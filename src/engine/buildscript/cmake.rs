@@ -103,7 +103,17 @@ pub(super) fn build(
 
     let mut compile = cmake(recipe, variables, folder);
     compile.arg("--build").arg(&build).args(["--parallel", &recipe.jobs]);
-    let said = run("compiling", &mut compile)?;
+    // Compilers hold no lock: Ninja gives each an input of its own, and sccache a
+    // server. One that outlived a killed build may write over an object before it
+    // goes into the archive. Ninja sees that when it looks again.
+    let mut said = run("compiling", &mut compile)?;
+    loop {
+        let before = compiled(&said);
+        said = run("compiling", &mut compile)?;
+        if compiled(&said) == before {
+            break;
+        }
+    }
 
     let (archives, links) = read_links(&link)?;
     let metallib = build.join("mlx/backend/metal/kernels/mlx.metallib");

@@ -139,6 +139,8 @@ fn build(
     let start = Instant::now();
     let staged = inputs.stage(&folder.join("src"))?;
     let made = cmake::build(recipe, variables, &folder, &lock, &library_key)?;
+    // It is read by CMake, minutes after it went into the key.
+    recipe.require_given(variables)?;
     let metal_cpp = variables.path("FETCHCONTENT_SOURCE_DIR_METAL_CPP")?;
     let headers: Vec<PathBuf> = metal_cpp.filter(|_| recipe.backends.metal).into_iter().collect();
     let library = store.put(key, inputs, &made, &headers)?;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use super::given::{Given, given};
+use super::given::{Given, given, require_same};
 use super::key::BuildKey;
 use super::missing::{CMAKE, COMPILER, Missing};
 use super::{BuildError, Variables};
@@ -206,6 +206,14 @@ impl Recipe {
             launcher,
             left_out,
         })
+    }
+
+    /// Fails where a file or folder of the user's changed since.
+    ///
+    /// # Errors
+    /// Names the variable that names it.
+    pub(super) fn require_given(&self, variables: &Variables) -> Result<(), BuildError> {
+        require_same(&self.given, variables)
     }
 
     /// Files and folders of the user's that the library is made of besides the
