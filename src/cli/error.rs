@@ -59,6 +59,9 @@ pub fn exit_status(result: &Result<Outcome, CommandError>) -> u8 {
     }
 }
 
+/// The word for an object or a file whose bytes are not those it should have.
+pub const DAMAGED: &str = "damaged";
+
 /// An error as the cli tells it: what kind, what happened, what to do next.
 #[derive(Debug)]
 pub struct CommandError {

@@ -17,7 +17,7 @@ use mlx_overlay_engine::series::SeriesError;
 use mlx_overlay_engine::snapshot::ReadError;
 use mlx_overlay_engine::stored::{Place, StoredError, message};
 
-use super::error::{CommandError, ErrorKind};
+use super::error::{CommandError, DAMAGED, ErrorKind};
 use super::remedy::word;
 
 /// The words of an error without the place that they begin with, and its cause.
@@ -117,7 +117,7 @@ impl From<GitError> for CommandError {
                 Self::new(ErrorKind::Usage, error).reason("no-revision")
             }
             error @ GitError::Damaged { .. } => Self::new(ErrorKind::Failed, error)
-                .reason("damaged")
+                .reason(DAMAGED)
                 .hint("`overlay fetch` finds what is damaged in the cache and mends it"),
             error => Self::new(ErrorKind::Missing, error).reason("no-source"),
         }
@@ -158,9 +158,7 @@ impl From<ReadError> for CommandError {
         // A pin's file that nothing at hand proves is a source that is missing.
         match error.source.kind() {
             std::io::ErrorKind::NotFound => Self::new(ErrorKind::Missing, error),
-            std::io::ErrorKind::InvalidData => {
-                Self::new(ErrorKind::Failed, error).reason("damaged")
-            }
+            std::io::ErrorKind::InvalidData => Self::new(ErrorKind::Failed, error).reason(DAMAGED),
             _ => Self::new(ErrorKind::Failed, error),
         }
     }

@@ -98,7 +98,7 @@ fn stated(hunk: &Hunk) -> usize {
 }
 
 /// Every place at which these lines stand.
-fn anywhere(wanted: &[&[u8]], text: &[&[u8]]) -> Vec<usize> {
+pub(crate) fn anywhere(wanted: &[&[u8]], text: &[&[u8]]) -> Vec<usize> {
     let Some(last) = text.len().checked_sub(wanted.len()) else { return Vec::new() };
     // Few lines are as long as the longest: those that are not need no reading.
     let longest = wanted.iter().enumerate().max_by_key(|(_, line)| line.len()).map(|(i, _)| i);

@@ -23,7 +23,7 @@ use serde_json::json;
 
 use super::fetch::{SourceArgs, is_whole};
 use crate::cli::ends::released_tree;
-use crate::cli::error::{CommandError, ErrorKind, Outcome};
+use crate::cli::error::{CommandError, DAMAGED, ErrorKind, Outcome};
 use crate::cli::progress::Writing;
 use crate::cli::remedy::{Apply, default_place};
 use crate::cli::render;
@@ -85,9 +85,7 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let pin = project.select(args.source.pin.as_deref())?;
     match lay_once(&args, &project, pin, ui) {
         // Found only when a file was read. Nothing is written before all are.
-        Err(error)
-            if error.reason.as_deref() == Some("damaged") && args.source.mend(pin, ui)? =>
-        {
+        Err(error) if error.reason.as_deref() == Some(DAMAGED) && args.source.mend(pin, ui)? => {
             lay_once(&args, &project, pin, ui)
         }
         done => done,

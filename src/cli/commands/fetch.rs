@@ -6,7 +6,6 @@ use mlx_overlay_engine::acquire::{Acquired, Request, UPSTREAM_VARIABLE, acquire}
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::git::{GitError, Limits, Store, folder_of};
 use mlx_overlay_engine::pin::{Pin, Project};
-use mlx_overlay_engine::progress::Progress;
 use mlx_overlay_engine::registry::{Coverage, Network};
 use mlx_overlay_engine::snapshot::Tree;
 
@@ -85,16 +84,12 @@ impl SourceArgs {
         };
         let at_hand = self.from.as_deref().and_then(folder_of).is_some();
         match here {
-            Err(e @ (GitError::Damaged { .. } | GitError::Open { .. }))
-                if ui.offline() && !at_hand =>
-            {
-                Err(CommandError::from(e).hint("without --offline it is fetched again"))
-            }
             Err(e @ (GitError::Damaged { .. } | GitError::Open { .. })) => {
+                if ui.offline() && !at_hand {
+                    return Err(CommandError::from(e).hint("without --offline it is fetched again"));
+                }
                 ui.warn(format!("{e}; it is fetched again"));
-                let teller = Teller::new(ui);
-                let progress: &dyn Progress = &teller;
-                store.discard(progress)?;
+                store.discard(&Teller::new(ui))?;
                 Ok(true)
             }
             Err(e) => Err(e.into()),

@@ -3,6 +3,7 @@
 use super::text::Ends;
 use super::{Cite, ContractKind, Place, Status, Verdict};
 use crate::cpp::{self, Function, Kind, function, lex};
+use crate::locate::anywhere;
 use crate::merge::{LineMap, lines};
 use crate::snapshot::TreePath;
 
@@ -90,12 +91,7 @@ fn stands(
                 places.extend(map.kept(within.clone()).map(|at| one.start + at));
             }
         }
-        None => {
-            let wanted = &old[cited.clone()];
-            let mut windows = new.windows(wanted.len()).enumerate();
-            let same = |(_, lines): &(usize, &[&[u8]])| *lines == wanted;
-            places.extend(windows.by_ref().filter(same).map(|(at, _)| at));
-        }
+        None => places = anywhere(&old[cited], new),
     }
     match places[..] {
         [at] => Some(at + 1),

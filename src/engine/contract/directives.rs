@@ -43,13 +43,13 @@ pub(super) fn meant_otherwise(
     (now, is): (&Text, usize),
     words: &[&[u8]],
 ) -> Option<String> {
+    let lacked = |all: &[&'_ Directive], by: &[&Directive]| {
+        let odd = all.iter().find(|d| !by.iter().any(|o| o.says == d.says));
+        odd.map(|d| (d.shown(), d.start))
+    };
     let (old, new) = (conditions(then, was), conditions(now, is));
-    let says = |all: &[&Directive]| all.iter().map(|d| d.says.clone()).collect::<Vec<_>>();
-    if says(&old) != says(&new) {
-        let odd = |a: &[&'_ Directive], b: &[&'_ Directive]| {
-            a.iter().find(|d| !b.iter().any(|o| o.says == d.says)).map(|d| (d.shown(), d.start))
-        };
-        return Some(match (odd(&new, &old), odd(&old, &new)) {
+    if !old.iter().map(|d| &d.says).eq(new.iter().map(|d| &d.says)) {
+        return Some(match (lacked(&new, &old), lacked(&old, &new)) {
             (Some((shown, at)), _) => {
                 let line = line_of(now.bytes(), at);
                 format!("the same tokens, but under `{shown}` of line {line}, which is new")
@@ -64,16 +64,12 @@ pub(super) fn meant_otherwise(
     };
     let old: Vec<&Directive> = then.directives().iter().filter(|d| means(then, was, d)).collect();
     let new: Vec<&Directive> = now.directives().iter().filter(|d| means(now, is, d)).collect();
-    let lacks = |all: &[&Directive], one: &Directive| !all.iter().any(|d| d.says == one.says);
-    if let Some(added) = new.iter().find(|d| lacks(&old, d)) {
-        let line = line_of(now.bytes(), added.start);
-        return Some(format!(
-            "the same tokens, but `{}` of line {line} before them is new",
-            added.shown()
-        ));
+    if let Some((shown, at)) = lacked(&new, &old) {
+        let line = line_of(now.bytes(), at);
+        return Some(format!("the same tokens, but `{shown}` of line {line} before them is new"));
     }
-    let gone = old.iter().find(|d| lacks(&new, d))?;
-    Some(format!("the same tokens, but `{}` before them is gone", gone.shown()))
+    let (shown, _) = lacked(&old, &new)?;
+    Some(format!("the same tokens, but `{shown}` before them is gone"))
 }
 
 /// The branches of conditions that the byte at `at` is in, with those before
@@ -111,7 +107,7 @@ impl Directive {
     }
 
     fn shown(&self) -> String {
-        let text = String::from_utf8_lossy(&self.says.join(&b' ')).replace(['\n'], "");
+        let text = String::from_utf8_lossy(&self.says.join(&b' ')).replace('\n', "");
         text.replacen("# ", "#", 1).trim_end().chars().take(60).collect()
     }
 }
