@@ -6,7 +6,6 @@
 
 mod alone;
 mod indented;
-mod landed;
 mod mapped;
 mod outline;
 mod within;

@@ -1,10 +1,8 @@
 //! Places by mapping from the text that a patch was made for.
 
-use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::indented::depth;
-use super::landed::After;
 use super::within::{Both, Shape, Side, class_name, heading_name};
 use super::{
     Edit, Place, Placed, Text, Unplaced, anywhere, conflict, context, line_endings, list,
@@ -60,18 +58,17 @@ pub fn map_places(
 }
 
 fn map_all(hunks: &[Hunk], in_base: &[Place], both: &Both<'_>) -> Vec<Place> {
-    let after = OnceCell::new();
-    let map = |(at, (hunk, place)): (usize, (&Hunk, &Place))| match place {
-        Ok(placed) => map_hunk(hunk, placed, both).or_else(|unplaced| {
-            let after = after.get_or_init(|| After::of(both.base(), in_base, both.now()));
-            after.landed(at, hunk, placed.inferred).ok_or(unplaced)
-        }),
-        Err(Unplaced { class, why, .. }) => {
-            let why = format!("in the text it was made for, {why}");
-            Err(Unplaced { class: *class, why, found: None })
-        }
-    };
-    hunks.iter().zip(in_base).enumerate().map(map).collect()
+    hunks
+        .iter()
+        .zip(in_base)
+        .map(|(hunk, place)| match place {
+            Ok(placed) => map_hunk(hunk, placed, both),
+            Err(Unplaced { class, why, .. }) => {
+                let why = format!("in the text it was made for, {why}");
+                Err(Unplaced { class: *class, why, found: None })
+            }
+        })
+        .collect()
 }
 
 fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
@@ -166,7 +163,7 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
 /// Turns down lines that were at `was`, and at `is` stand in a function or a
 /// class of another name; `site` is where a report points, `depth` how far they
 /// are indented.
-pub(super) fn own_function(
+fn own_function(
     was: &Range<usize>,
     is: &Range<usize>,
     site: &Range<usize>,

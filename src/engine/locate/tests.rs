@@ -81,25 +81,6 @@ fn a_change_that_is_there_has_landed() {
     assert!(places[0].as_ref().expect("placed").edits.is_empty());
 }
 
-/// The first hunk gives another name to what the second stands in.
-#[test]
-fn a_patch_that_is_there_has_landed_with_what_it_renames() {
-    let body = |name: &str, more: &str| {
-        format!("int {name}() {{\n  a;\n  b;\n  c;\n  d;\n{more}  e;\n  f;\n  g;\n  h;\n}}\n")
-    };
-    let base = body("old", "");
-    let patch = "@@ -1,4 +1,4 @@\n-int old() {\n+int made() {\n   a;\n   b;\n   c;\n\
-                 @@ -4,4 +4,5 @@\n   c;\n   d;\n+  new;\n   e;\n   f;\n";
-    let done = body("made", "  new;\n");
-    assert_eq!(classes(&mapped(patch, &base, &done)), ["landed", "landed"]);
-    let later = format!("{}int after;\n", done.replace("  g;\n", "  g2;\n"));
-    assert_eq!(classes(&mapped(patch, &base, &later)), ["landed", "landed"]);
-    // It is there in a function of another name again, or half of it.
-    let again = done.replace("made", "third");
-    assert_eq!(classes(&mapped(patch, &base, &again)), ["conflict", "conflict"]);
-    assert_eq!(classes(&mapped(patch, &base, &body("made", ""))), ["landed", "conflict"]);
-}
-
 #[test]
 fn a_change_that_is_there_in_part_conflicts() {
     let body = "@@ -1,6 +1,6 @@\n a\n-b\n+B\n c\n d\n-e\n+E\n f\n";

@@ -172,11 +172,6 @@ impl<'t> Both<'t> {
         self.then.0
     }
 
-    /// The text at hand, with its form.
-    pub(super) fn now(&self) -> Side<'t> {
-        self.now
-    }
-
     /// The lines of the text at hand.
     pub(super) fn text(&self) -> &'t [&'t [u8]] {
         self.now.0
