@@ -58,6 +58,9 @@ pub fn map_places(
 }
 
 fn map_all(hunks: &[Hunk], in_base: &[Place], both: &Both<'_>) -> Vec<Place> {
+    if let Some(places) = all_landed(in_base, both) {
+        return places;
+    }
     hunks
         .iter()
         .zip(in_base)
@@ -71,6 +74,43 @@ fn map_all(hunks: &[Hunk], in_base: &[Place], both: &Both<'_>) -> Vec<Place> {
         .collect()
 }
 
+/// The hunks as landed where the text at hand is the very one that they make:
+/// among lines that repeat a diff could read it otherwise.
+fn all_landed(in_base: &[Place], both: &Both<'_>) -> Option<Vec<Place>> {
+    let (base, text) = (both.base(), both.text());
+    let edits = || in_base.iter().flatten().flat_map(|placed| &placed.edits);
+    let gone: usize = edits().map(|edit| edit.range.len()).sum();
+    let come: usize = edits().map(|edit| edit.lines.len()).sum();
+    if base.len() + come != text.len() + gone {
+        return None;
+    }
+    let (mut from, mut to) = (0, 0);
+    let mut places = Vec::with_capacity(in_base.len());
+    for placed in in_base {
+        let placed = placed.as_ref().ok()?;
+        let mut site: Option<Range<usize>> = None;
+        for edit in &placed.edits {
+            let before = base.get(from..edit.range.start)?;
+            let start = to + before.len();
+            let end = start + edit.lines.len();
+            let stands = text.get(to..start)? == before
+                && edit.lines.iter().eq(text.get(start..end)?.iter().copied());
+            if !stands {
+                return None;
+            }
+            (from, to) = (edit.range.end, end);
+            site = Some(site.map_or(start, |s| s.start)..end);
+        }
+        places.push(Ok(as_landed(site?, placed.inferred)));
+    }
+    (base[from..] == text[to..]).then_some(places)
+}
+
+fn as_landed(site: Range<usize>, inferred: bool) -> Placed {
+    let (edits, rivals) = (Vec::new(), Vec::new());
+    Placed { class: HunkClass::Landed, site, edits, inferred, rivals, nearby: None }
+}
+
 fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
     let (base, text, map) = (both.base(), both.text(), both.map);
     if placed.edits.is_empty() {
@@ -80,14 +120,7 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
         let gap = |at: usize| at..at;
         let depth = depth(base[span.clone()].iter().chain(&text[landed.clone()]).copied());
         own_function(&gap(span.start), &gap(landed.start), &landed, depth, both)?;
-        return Ok(Placed {
-            class: HunkClass::Landed,
-            site: landed,
-            edits: Vec::new(),
-            inferred: placed.inferred,
-            rivals: Vec::new(),
-            nearby: None,
-        });
+        return Ok(as_landed(landed, placed.inferred));
     }
     let mut kept = Vec::new();
     for edit in &placed.edits {

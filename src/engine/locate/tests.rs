@@ -81,6 +81,27 @@ fn a_change_that_is_there_has_landed() {
     assert!(places[0].as_ref().expect("placed").edits.is_empty());
 }
 
+/// Among lines that repeat a diff has the removed one kept, and another changed.
+#[test]
+fn a_text_that_is_what_the_patch_makes_has_it_all() {
+    let lines = |text: &str| text.chars().map(|c| format!("{c}\n")).collect::<String>();
+    let (base, made) = (lines("aaabaaxxxaa"), lines("aabaaxxaaa"));
+    let patch = "@@ -2,3 +2,2 @@\n a\n-a\n b\n@@ -6,3 +5,2 @@\n a\n-x\n x\n\
+                 @@ -10,2 +8,3 @@\n a\n+a\n a\n";
+    assert_eq!(classes(&mapped(patch, &base, &made)), ["landed"; 3]);
+    let renames = "@@ -1,4 +1,4 @@\n-int old() {\n+int made() {\n   a;\n   b;\n   c;\n\
+                   @@ -4,4 +4,5 @@\n   c;\n   d;\n+  new;\n   e;\n   f;\n";
+    let body = |name: &str, new: &str| {
+        format!("int {name}() {{\n  a;\n  b;\n  c;\n  d;\n{new}  e;\n  f;\n  g;\n  h;\n}}\n")
+    };
+    let base = body("old", "");
+    let done = body("made", "  new;\n");
+    assert_eq!(classes(&mapped(renames, &base, &done)), ["landed", "landed"]);
+    let again = done.replace("made", "third");
+    assert_eq!(classes(&mapped(renames, &base, &again)), ["conflict", "conflict"]);
+    assert_eq!(classes(&mapped(renames, &base, &body("made", ""))), ["landed", "conflict"]);
+}
+
 #[test]
 fn a_change_that_is_there_in_part_conflicts() {
     let body = "@@ -1,6 +1,6 @@\n a\n-b\n+B\n c\n d\n-e\n+E\n f\n";
