@@ -280,8 +280,8 @@ generation-17 GPU (18 for phones) does at and above the limit (`qmm` here), and 
 - The policy is a stream's, else the process's, else the environment's, else `wide`. Types and group
   sizes change names, not ways.
 - A batch of matrices, x [B, T, K] by w [B, N, K], goes the way of M = T. By one w [N, K], as in a layer, x
-  is M = B·T rows and so reaches the limit sooner; M stays T only where the matrices of x lie apart and
-  their rows do not.
+  is M = B·T rows and so reaches the limit sooner; M stays T only where each matrix of x has
+  its rows side by side and x as a whole has not: matrices that lie apart, are permuted or broadcast.
 - `streamed` stands here without the runtime's guard: with it, what was not certified runs `narrow`
   ([runtime.md](runtime.md)).
 ";
