@@ -269,6 +269,8 @@ mod tests {
         let never = |_: Cell| -> Result<Verdict, VerdictsError> { panic!("it was tried before") };
         assert_eq!(again.certify(&cells(), never).unwrap(), decided);
         assert_eq!(open(machine("b")).on_cell(cells()[0]), None);
+        let other = Machine { device: "e".into(), ..machine("a") };
+        assert_eq!(open(other).on_cell(cells()[0]), None);
         let newer = Machine { os_build: "p".into(), ..machine("a") };
         let mut after = open(newer.clone());
         assert_eq!(after.on_cell(cells()[0]), None);

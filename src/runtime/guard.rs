@@ -297,6 +297,14 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_is_told_of_once() {
+        for cell in cells() {
+            assert!(first_time(cell), "{cell}");
+            assert!(!first_time(cell), "{cell}");
+        }
+    }
+
+    #[test]
     fn one_cell_that_fails_makes_an_unguarded_scope_narrow() {
         let holds = |c: Cell| (c, Verdict::Holds);
         let mut decided: Vec<_> = cells().into_iter().map(holds).collect();
