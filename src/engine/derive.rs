@@ -309,7 +309,7 @@ fn placed(rule: &Rule, text: &[u8], copied: &Copied) -> Result<(usize, Vec<u8>),
 fn after_line_comment(text: &[u8], at: usize) -> usize {
     let rest = &text[at..];
     let line = rest.iter().position(|b| matches!(b, b'\r' | b'\n')).unwrap_or(rest.len());
-    let quiet = lex(&rest[..line]).iter().all(|t| matches!(t.kind, Kind::Space | Kind::Comment));
+    let quiet = lex(&rest[..line]).iter().all(|t| !t.kind.bears_meaning());
     if quiet { at + line } else { at }
 }
 

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::Condition;
-use super::lex::{Kind, Token, lex};
+use super::lex::{Kind, Token, lex_meaning};
 
 /// A function definition: byte spans in the text it was found in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,8 +89,7 @@ pub fn all_in<'f>(functions: &'f [Function], name: &str) -> Vec<&'f Function> {
 /// Every function defined in the text, in the order they stand.
 #[must_use]
 pub fn functions(text: &[u8]) -> Vec<Function> {
-    let tokens: Vec<Token> =
-        lex(text).into_iter().filter(|t| !matches!(t.kind, Kind::Space | Kind::Comment)).collect();
+    let tokens = lex_meaning(text);
     let partner = partners(text, &tokens);
     let mut parser = Parser { text, tokens, partner, at: 0, scopes: Vec::new(), found: Vec::new() };
     while parser.at < parser.tokens.len() {

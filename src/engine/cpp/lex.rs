@@ -24,6 +24,14 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    /// Whether it is more than layout.
+    #[must_use]
+    pub fn bears_meaning(self) -> bool {
+        !matches!(self, Self::Space | Self::Comment)
+    }
+}
+
 /// A token: what it is, and the bytes it spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
@@ -50,6 +58,12 @@ pub fn lex(text: &[u8]) -> Vec<Token> {
     Lexer { text, at: 0, line: Line::Fresh }.run()
 }
 
+/// The tokens that bear meaning: [`lex`] without white space and comments.
+#[must_use]
+pub fn lex_meaning(text: &[u8]) -> Vec<Token> {
+    Lexer { text, at: 0, line: Line::Fresh }.run_for(Kind::bears_meaning)
+}
+
 /// As [`lex`], for the inside of a directive: a `#` begins no new one.
 #[must_use]
 pub fn lex_line(text: &[u8]) -> Vec<Token> {
@@ -73,31 +87,66 @@ struct Lexer<'t> {
     line: Line,
 }
 
-/// Operators of more than one byte, the longest first.
-const OPERATORS: [&[u8]; 27] = [
-    b"<<=", b">>=", b"...", b"->*", b"<=>", b"::", b"->", b"++", b"--", b"<<", b">>", b"<=", b">=",
-    b"==", b"!=", b"&&", b"||", b"+=", b"-=", b"*=", b"/=", b"%=", b"&=", b"|=", b"^=", b"##",
-    b".*",
-];
+/// The length of the operator that a text begins with, the longest that fits; 1
+/// where it is a byte or none.
+fn operator(text: &[u8]) -> usize {
+    match text {
+        [b'<', b'<', b'=', ..]
+        | [b'>', b'>', b'=', ..]
+        | [b'<', b'=', b'>', ..]
+        | [b'-', b'>', b'*', ..]
+        | [b'.', b'.', b'.', ..] => 3,
+        [b'=' | b'!' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/', b'=', ..]
+        | [b'%' | b'&' | b'|' | b'^', b'=', ..]
+        | [b'<', b'<', ..]
+        | [b'>', b'>', ..]
+        | [b'&', b'&', ..]
+        | [b'|', b'|', ..]
+        | [b'+', b'+', ..]
+        | [b'-', b'-' | b'>', ..]
+        | [b':', b':', ..]
+        | [b'#', b'#', ..]
+        | [b'.', b'*', ..] => 2,
+        _ => 1,
+    }
+}
 
 fn begins_name(b: u8) -> bool {
     b.is_ascii_alphabetic() || b == b'_' || b == b'$' || b >= 0x80
 }
 
+/// The bytes that a name goes on with: most of a text is names.
+const IN_NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut b = 0;
+    while b < 256 {
+        let byte = b as u8;
+        table[b] = byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80;
+        b += 1;
+    }
+    table
+};
+
 fn goes_on_name(b: u8) -> bool {
-    begins_name(b) || b.is_ascii_digit()
+    IN_NAME[b as usize]
 }
 
 impl Lexer<'_> {
-    fn run(mut self) -> Vec<Token> {
-        let mut tokens = Vec::with_capacity(self.text.len() / 3);
+    fn run(self) -> Vec<Token> {
+        self.run_for(|_| true)
+    }
+
+    fn run_for(mut self, wanted: impl Fn(Kind) -> bool) -> Vec<Token> {
+        let mut tokens = Vec::with_capacity(self.text.len() / 4);
         while let Some(first) = self.byte(0) {
             let start = self.at;
             let kind = self.step(first);
-            if !matches!(kind, Kind::Space | Kind::Comment) && self.line == Line::Fresh {
+            if kind.bears_meaning() && self.line == Line::Fresh {
                 self.line = Line::Begun;
             }
-            tokens.push(Token { kind, start, end: self.at });
+            if wanted(kind) {
+                tokens.push(Token { kind, start, end: self.at });
+            }
         }
         tokens
     }
@@ -151,11 +200,7 @@ impl Lexer<'_> {
         if begins_name(first) {
             return self.name();
         }
-        if let Some(operator) = OPERATORS.iter().find(|o| self.rest().starts_with(o)) {
-            self.at += operator.len();
-            return Kind::Punctuation;
-        }
-        self.at += 1;
+        self.at += operator(self.rest());
         if first.is_ascii_punctuation() { Kind::Punctuation } else { Kind::Other }
     }
 
@@ -253,9 +298,7 @@ impl Lexer<'_> {
     /// A name, or the prefix of a literal with the literal.
     fn name(&mut self) -> Kind {
         let start = self.at;
-        while self.byte(0).is_some_and(goes_on_name) {
-            self.at += 1;
-        }
+        self.at += self.rest().iter().take_while(|b| goes_on_name(**b)).count();
         match (&self.text[start..self.at], self.byte(0)) {
             (b"R" | b"LR" | b"uR" | b"UR" | b"u8R", Some(b'"')) => self.raw_string(),
             (b"L" | b"u" | b"U" | b"u8", Some(b'"')) => self.quoted(b'"', Kind::Text),

@@ -11,7 +11,7 @@ pub mod lex;
 pub mod preprocess;
 
 pub use function::{FindError, Function, find};
-pub use lex::{Kind, Token, lex, lex_line, raw_string_end};
+pub use lex::{Kind, Token, lex, lex_line, lex_meaning, raw_string_end};
 
 /// What of a condition begins with a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +45,12 @@ impl Condition {
 /// keeps `#define A` and a following `(x)` apart.
 #[must_use]
 pub fn meaning_at(text: &[u8]) -> Vec<(usize, &[u8])> {
-    let bears = |t: &&Token| !matches!(t.kind, Kind::Space | Kind::Comment);
     let mut out = Vec::new();
-    for token in lex(text).iter().filter(bears) {
+    for token in lex_meaning(text) {
         if token.kind == Kind::Directive {
             let line = token.of(text);
-            let inside = lex_line(line);
-            out.extend(inside.iter().filter(bears).map(|t| (token.start + t.start, t.of(line))));
+            let inside = lex_line(line).into_iter().filter(|t| t.kind.bears_meaning());
+            out.extend(inside.map(|t| (token.start + t.start, t.of(line))));
             out.push((token.end, b"\n"));
         } else {
             out.push((token.start, token.of(text)));
