@@ -167,8 +167,16 @@ impl<'t> Ground<'t> {
             names::check_link_target(path, file)?;
         }
         if let Some(base) = &mut self.base {
-            let own = Ground { target: base.clone(), base: None };
-            edit(base, own.judge_among(&moves.of_base(), patch, &names, Text::Base)?.edits);
+            // A change in place does the same to the same file.
+            let in_place = names.old.as_ref().filter(|_| names.operation == Operation::Modify);
+            let edits = match in_place {
+                Some(path) if self.target.file(path)? == base.file(path)? => judged.edits.clone(),
+                _ => {
+                    let own = Ground { target: base.clone(), base: None };
+                    own.judge_among(&moves.of_base(), patch, &names, Text::Base)?.edits
+                }
+            };
+            edit(base, edits);
         }
         moves.see(names.operation, &judged.edits);
         edit(&mut self.target, std::mem::take(&mut judged.edits));
