@@ -5,6 +5,8 @@
 //! hold. A nearest fuzzy place is worked out for the report alone.
 
 mod alone;
+mod facts;
+mod functions;
 mod indented;
 mod mapped;
 mod outline;
@@ -16,8 +18,8 @@ use crate::patch::{Hunk, LineKind};
 use crate::report::{Conflict, HunkClass, Nearby};
 
 pub use alone::place_alone;
+pub use facts::Facts;
 pub use mapped::{map_places, place_mapped};
-pub use outline::Effect;
 pub use within::{Shape, Side};
 
 /// A run of lines of a text (0-based) and what takes their place.

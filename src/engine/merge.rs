@@ -74,6 +74,8 @@ impl<'t> LineMap<'t> {
     #[must_use]
     pub fn new(old: &[&[u8]], new: &[&[u8]]) -> LineMap<'static> {
         let mut lines: InternedInput<&[u8]> = InternedInput::default();
+        lines.before.reserve(old.len());
+        lines.after.reserve(new.len());
         lines.update_before(old.iter().copied());
         lines.update_after(new.iter().copied());
         LineMap::between(Cow::Owned(lines.before), Cow::Owned(lines.after))
@@ -89,6 +91,12 @@ impl<'t> LineMap<'t> {
         let (sure, counts) = runs::sure(&old, &new);
         let gaps = vec![OnceCell::new(); sure.len() + 1];
         Self { old, new, counts, sure, gaps }
+    }
+
+    /// The numbers of both texts' lines, the old one's first.
+    #[must_use]
+    pub fn numbers(&self) -> (&[Number], &[Number]) {
+        (&self.old, &self.new)
     }
 
     /// The readings of what lies before the `i`th run beyond doubt.
@@ -146,6 +154,12 @@ impl<'t> LineMap<'t> {
     pub fn kept(&self, range: Range<usize>) -> Option<usize> {
         let begin = self.line(range.start)?;
         range.enumerate().all(|(i, old)| self.line(old) == Some(begin + i)).then_some(begin)
+    }
+
+    /// Whether the old lines `old` are kept together and are the new lines `new`.
+    #[must_use]
+    pub fn keeps(&self, old: &Range<usize>, new: &Range<usize>) -> bool {
+        old.len() == new.len() && self.kept(old.clone()) == Some(new.start)
     }
 
     /// The most places in the new text at which the old lines `range` can stand

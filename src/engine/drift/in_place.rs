@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::apply::{edited, one_site_each};
 use crate::lay::LayError;
-use crate::locate::{Effect, Place, Shape, Text, map_places, place_alone};
+use crate::locate::{Facts, Place, Shape, Text, map_places, place_alone};
 use crate::merge::{LineMap, Number, Numbers, lines};
 use crate::patch::{self, Body, FilePatch, Hunk, Operation};
 use crate::report::HunkClass;
@@ -20,7 +20,9 @@ use super::{DriftError, Item, State};
 pub(super) struct Bases {
     path: TreePath,
     stages: Vec<Stage>,
-    known: Known,
+    /// The lines seen so far, and what is known of them.
+    numbers: Numbers,
+    facts: Facts,
     /// The version judged last, and the numbers of its lines.
     last: (Arc<[u8]>, Vec<Number>),
 }
@@ -35,26 +37,7 @@ struct Stage {
     /// The numbers of its lines.
     lines: Vec<Number>,
     in_base: Vec<Place>,
-    shape: Shape,
-}
-
-/// The lines seen so far.
-#[derive(Default)]
-struct Known {
-    numbers: Numbers,
-    /// What each does to the braces around it, by its number.
-    effects: Vec<Effect>,
-}
-
-impl Known {
-    fn number(&mut self, line: &[u8]) -> Number {
-        let number = self.numbers.of(line);
-        // Numbers are given in order.
-        if number.0 as usize == self.effects.len() {
-            self.effects.push(Effect::of(line));
-        }
-        number
-    }
+    shape: Shape<'static>,
 }
 
 impl Bases {
@@ -67,8 +50,8 @@ impl Bases {
     ) -> Result<Option<Self>, DriftError> {
         let Some(file) = pin.file(path)? else { return Ok(None) };
         let mut text = file.bytes.to_vec();
-        let mut known = Known::default();
-        let mut numbered: Vec<Number> = lines(&text).iter().map(|l| known.number(l)).collect();
+        let mut numbers = Numbers::default();
+        let mut numbered: Vec<Number> = lines(&text).iter().map(|l| numbers.of(l)).collect();
         let last = (file.bytes.clone(), numbered.clone());
         let mut stages = Vec::new();
         for entry in &series.entries {
@@ -89,7 +72,7 @@ impl Bases {
                     end - line.len()..end
                 };
                 let cuts = base.iter().map(cut).collect();
-                let put = |line: &Vec<u8>| known.number(line);
+                let put = |line: &Vec<u8>| numbers.of(line);
                 let after = changed(&numbered, &in_base, &in_base, put);
                 let lines = std::mem::replace(&mut numbered, after);
                 let entry = entry.name.clone();
@@ -98,7 +81,7 @@ impl Bases {
                 text = next;
             }
         }
-        Ok(Some(Self { path: path.clone(), stages, known, last }))
+        Ok(Some(Self { path: path.clone(), stages, numbers, facts: Facts::default(), last }))
     }
 
     /// The numbers of a version's lines. What it begins and ends with as the
@@ -123,7 +106,7 @@ impl Bases {
         };
         let last = text[first..].iter().rev().take_while(same).count();
         let mut found = numbers[..first].to_vec();
-        found.extend(text[first..text.len() - last].iter().map(|line| self.known.number(line)));
+        found.extend(text[first..text.len() - last].iter().map(|line| self.numbers.of(line)));
         found.extend_from_slice(&numbers[numbers.len() - last..]);
         self.last = (bytes.clone(), found.clone());
         found
@@ -138,7 +121,7 @@ impl Bases {
             return Ok(None);
         }
         let mut states = Vec::new();
-        let mut numbers = HashMap::new();
+        let mut counts = HashMap::new();
         let mut text = lines(&file.bytes);
         let mut numbered = self.numbered(&file.bytes, &text);
         for Stage { entry, hunks, text: base, cuts, lines, in_base, shape } in &self.stages {
@@ -149,16 +132,16 @@ impl Bases {
             } else {
                 let base: Vec<&[u8]> = cuts.iter().map(|cut| &base[cut.clone()]).collect();
                 let map = LineMap::of_numbers(lines, &numbered);
-                let now = Shape::outlined(&text, |at| self.known.effects[numbered[at].0 as usize]);
+                let now = Shape::of_numbers(&self.facts, &numbered);
                 one_site_each(map_places(hunks, in_base, (&base, shape), (&text, &now), &map))
             };
-            let number = numbers.entry(entry).or_insert(0);
+            let number = counts.entry(entry).or_insert(0);
             for place in &places {
                 *number += 1;
                 let item = Item::Hunk { entry: entry.clone(), number: *number };
                 states.push((item, state(place)));
             }
-            let put = |line: &Vec<u8>| self.known.number(line);
+            let put = |line: &Vec<u8>| self.numbers.of(line);
             numbered = changed(&numbered, &places, in_base, put);
             text = changed(&text, &places, in_base, Vec::as_slice);
         }

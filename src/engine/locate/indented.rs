@@ -2,60 +2,97 @@
 
 use std::ops::Range;
 
+/// A statement of a text that gives its functions by indentation.
+pub(super) struct Statement {
+    lines: Range<usize>,
+    /// How far it is indented.
+    indent: usize,
+    /// The last statement before it that is indented less.
+    around: Option<usize>,
+}
+
 /// A `def` or a `class`, with what is indented below it.
 pub(super) struct Block {
     /// Its name, with those of the blocks around it, dots between.
     pub path: String,
-    /// Its head, decorators included, with single spaces.
-    pub head: Vec<u8>,
+    /// The lines of its head, decorators included.
+    pub head: Range<usize>,
     /// Its lines (0-based), blank ones at the end included.
     pub lines: Range<usize>,
     /// How far its head is indented.
     pub indent: usize,
 }
 
-/// The blocks of a text; none where it has no function of this kind.
-pub(super) fn blocks(text: &[&[u8]]) -> Vec<Block> {
-    // Most texts are C++, which says so in its first lines; that of a binding holds
-    // Python in its strings.
-    let directives: [&[u8]; 4] = [b"#include", b"#pragma", b"#ifndef", b"#define"];
-    let is_head = |line: &&[u8]| head_name(line).is_some_and(|(kind, _)| kind == Kind::Function);
-    if text.iter().any(|line| directives.iter().any(|d| line.starts_with(d)))
-        || !text.iter().any(is_head)
-    {
-        return Vec::new();
-    }
-    let statements = statements(text);
+/// The blocks of a text, given its statements.
+pub(super) fn blocks(text: &[&[u8]], statements: &[Statement]) -> Vec<Block> {
     let (mut found, mut open): (Vec<Block>, Vec<usize>) = (Vec::new(), Vec::new());
-    let (mut functions, mut decorated) = (false, None);
-    for (i, lines) in statements.iter().enumerate() {
-        let (first, indent) = (text[lines.start], indentation(text[lines.start]));
+    let mut decorated = None;
+    for &Statement { ref lines, indent, .. } in statements {
+        let first = text[lines.start];
         while let Some(&at) = open.last()
             && found[at].indent >= indent
         {
-            found[at].lines.end = decorated.unwrap_or(lines.start);
+            found[at].lines.end = lines.start;
             open.pop();
         }
-        if first[indent..].starts_with(b"@") {
+        if is_decorator(first) {
             decorated = decorated.or(Some(lines.start));
             continue;
         }
         let begin = decorated.take().unwrap_or(lines.start);
-        let Some((kind, name)) = head_name(first) else { continue };
-        functions |= kind == Kind::Function;
+        let Some((_, name)) = head_name(first) else { continue };
         let name = String::from_utf8_lossy(name);
         let path = match open.last() {
             Some(&at) => format!("{}.{name}", found[at].path),
             None => name.into_owned(),
         };
-        let end = statements.get(i).map_or(text.len(), |own| own.end);
-        let head = text[begin..end].concat();
-        let words = head.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
-        let head = words.collect::<Vec<_>>().join(&b' ');
         open.push(found.len());
-        found.push(Block { path, head, lines: begin..text.len(), indent });
+        found.push(Block { path, head: begin..lines.end, lines: begin..text.len(), indent });
     }
-    if functions { found } else { Vec::new() }
+    found
+}
+
+/// The heads of the blocks that lines are in, the innermost first; `depth` is how
+/// far they are indented, and where that is not known a block ends before what
+/// ends it. Nothing where it cannot be told from what is before them.
+pub(super) fn heads_around(
+    text: &[&[u8]],
+    statements: &[Statement],
+    lines: &Range<usize>,
+    depth: Option<usize>,
+) -> Option<Vec<Range<usize>>> {
+    let before = |line: usize| statements.partition_point(|s| s.lines.start < line);
+    let first = |at: usize| text[statements[at].lines.start];
+    let decorates = |at: usize| is_decorator(first(at));
+    let heads_block = |at: usize| head_name(first(at)).is_some();
+    let (begin, end) = (before(lines.start), before(lines.end));
+    let mut next = begin.checked_sub(1);
+    // The block that a decorator belongs to begins with it.
+    if next.is_some_and(decorates) {
+        return None;
+    }
+    let ends = match statements.get(begin) {
+        Some(next) if next.lines.start == lines.start => next.indent,
+        None if lines.start == text.len() => 0,
+        _ => usize::MAX,
+    };
+    let limit = depth.unwrap_or(ends);
+    let mut heads = Vec::new();
+    while let Some(at) = next {
+        let own = &statements[at];
+        if own.indent < limit && heads_block(at) {
+            let first = (0..at).rev().take_while(|&i| decorates(i)).last().unwrap_or(at);
+            heads.push(statements[first].lines.start..own.lines.end);
+        }
+        next = own.around;
+    }
+    // A block can begin in the lines themselves.
+    let begins = || (begin..end).any(|at| decorates(at) || heads_block(at));
+    (!heads.is_empty() || !begins()).then_some(heads)
+}
+
+fn is_decorator(line: &[u8]) -> bool {
+    line[indentation(line)..].starts_with(b"@")
 }
 
 /// How many blanks a line begins with.
@@ -87,6 +124,10 @@ fn head_name(line: &[u8]) -> Option<(Kind, &[u8])> {
         (blanks > 0).then_some(line.len() - rest.len() + blanks)
     };
     let mut rest = &line[indentation(line)..];
+    // Most lines begin otherwise.
+    if !matches!(rest.first(), Some(b'a' | b'c' | b'd')) {
+        return None;
+    }
     if let Some(at) = after(rest, b"async") {
         rest = &rest[at..];
     }
@@ -105,60 +146,106 @@ fn head_name(line: &[u8]) -> Option<(Kind, &[u8])> {
     (heads && !name.is_empty()).then_some((kind, name))
 }
 
-/// The statements of a text, by their lines: a bracket, a string of several
-/// lines or a `\` at a line's end makes the next line go on.
-fn statements(text: &[&[u8]]) -> Vec<Range<usize>> {
-    let mut found: Vec<Range<usize>> = Vec::new();
-    let mut open = Open::default();
-    let mut goes_on = false;
+/// The statements of a text, by their lines, given what each line does where it
+/// begins in code: a bracket, a string of several lines or a `\` at a line's end
+/// makes the next line go on. None where no function is given by indentation.
+pub(super) fn statements(
+    text: &[&[u8]],
+    mut layout: impl FnMut(usize) -> Layout,
+) -> Vec<Statement> {
+    // Most texts are C++, which says so in its first lines; that of a binding holds
+    // Python in its strings.
+    let directives: [&[u8]; 4] = [b"#include", b"#pragma", b"#ifndef", b"#define"];
+    let is_directive = |line: &&[u8]| {
+        line.first() == Some(&b'#') && directives.iter().any(|d| line.starts_with(d))
+    };
+    let is_head = |line: &[u8]| head_name(line).is_some_and(|(kind, _)| kind == Kind::Function);
+    if text.iter().any(is_directive) || !text.iter().any(|line| is_head(line)) {
+        return Vec::new();
+    }
+    let mut found: Vec<Statement> = Vec::with_capacity(text.len() / 2);
+    let (mut brackets, mut string, mut goes_on) = (0_usize, None, false);
     for (at, line) in text.iter().enumerate() {
         let code = line.trim_ascii_start();
         if !goes_on {
             if code.is_empty() || code.starts_with(b"#") {
                 continue;
             }
-            found.push(at..at);
+            let indent = indentation(line);
+            let mut around = found.len().checked_sub(1);
+            while let Some(last) = around
+                && found[last].indent >= indent
+            {
+                around = found[last].around;
+            }
+            found.push(Statement { lines: at..at, indent, around });
         }
-        goes_on = open.goes_on(line);
-        found.last_mut().expect("a line goes on after one that began").end = at + 1;
+        found.last_mut().expect("a line goes on after one that began").lines.end = at + 1;
+        let does = match string {
+            None => layout(at),
+            Some(quote) => match long_string_end(line, 0, quote) {
+                Some(end) => Layout::of(&line[end..]),
+                None => continue,
+            },
+        };
+        string = does.string;
+        brackets = brackets.saturating_sub(does.closes as usize) + does.opens as usize;
+        goes_on = brackets > 0 || string.is_some() || does.continued;
     }
-    found
+    if found.iter().any(|s| is_head(text[s.lines.start])) { found } else { Vec::new() }
 }
 
 /// What a line leaves open.
-#[derive(Default)]
-struct Open {
-    brackets: usize,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Brackets that it closes and did not open.
+    closes: u32,
+    /// Brackets that it opens and does not close.
+    opens: u32,
     /// The quote that a string of several lines ends with, three times.
     string: Option<u8>,
+    /// A `\` ends it.
+    continued: bool,
 }
 
-impl Open {
-    /// Takes a line in, and says whether its statement goes on after it.
-    fn goes_on(&mut self, line: &[u8]) -> bool {
+impl Layout {
+    /// Reads a line that begins in code.
+    pub(super) fn of(line: &[u8]) -> Self {
+        let continued = line.trim_ascii_end().ends_with(b"\\");
+        let mut layout = Self { continued, ..Self::default() };
         let mut at = 0;
         while let Some(&byte) = line.get(at) {
-            let three = |quote: u8| line[at..].starts_with(&[quote; 3]);
-            if let Some(quote) = self.string {
-                match byte {
-                    b'\\' => at += 1,
-                    _ if three(quote) => (self.string, at) = (None, at + 2),
-                    _ => {}
+            match byte {
+                b'#' => break,
+                b'\'' | b'"' if line[at..].starts_with(&[byte; 3]) => {
+                    let Some(end) = long_string_end(line, at + 3, byte) else {
+                        layout.string = Some(byte);
+                        break;
+                    };
+                    at = end;
+                    continue;
                 }
-            } else {
-                match byte {
-                    b'#' => break,
-                    b'\'' | b'"' if three(byte) => (self.string, at) = (Some(byte), at + 2),
-                    b'\'' | b'"' => at = string_end(line, at),
-                    b'(' | b'[' | b'{' => self.brackets += 1,
-                    b')' | b']' | b'}' => self.brackets = self.brackets.saturating_sub(1),
-                    _ => {}
-                }
+                b'\'' | b'"' => at = string_end(line, at),
+                b'(' | b'[' | b'{' => layout.opens += 1,
+                b')' | b']' | b'}' if layout.opens > 0 => layout.opens -= 1,
+                b')' | b']' | b'}' => layout.closes += 1,
+                _ => {}
             }
             at += 1;
         }
-        let continued = line.trim_ascii_end().ends_with(b"\\");
-        self.brackets > 0 || self.string.is_some() || continued
+        layout
+    }
+}
+
+/// The byte after the three quotes that end a string, looked for from `at` on.
+fn long_string_end(line: &[u8], mut at: usize, quote: u8) -> Option<usize> {
+    loop {
+        at += memchr::memchr2(quote, b'\\', line.get(at..)?)?;
+        at += match line[at] {
+            b'\\' => 2,
+            _ if line[at..].starts_with(&[quote; 3]) => return Some(at + 3),
+            _ => 1,
+        };
     }
 }
 
@@ -181,10 +268,14 @@ mod tests {
     use super::*;
     use crate::merge::lines;
 
+    fn read(lines: &[&[u8]]) -> Vec<Statement> {
+        statements(lines, |at| Layout::of(lines[at]))
+    }
+
     fn found(text: &str) -> Vec<String> {
         let lines = lines(text.as_bytes());
         let shown = |b: &Block| format!("{} {}..{}", b.path, b.lines.start, b.lines.end);
-        blocks(&lines).iter().map(shown).collect()
+        blocks(&lines, &read(&lines)).iter().map(shown).collect()
     }
 
     #[test]
@@ -193,6 +284,40 @@ mod tests {
                     async def g(\n        self,\n    ):\n        def h(): return 1\n        z\n\nif a:\n    \
                     def k():\n        z\n";
         assert_eq!(found(text), ["A 2..15", "A.f 5..9", "A.g 9..15", "A.g.h 12..13", "k 16..18"]);
+    }
+
+    #[test]
+    fn heads_are_those_of_the_blocks_that_hold_a_gap() {
+        let text = "class A:\n    @one\n    @two(\n    )\n    def f(\n        self,\n    ):\n        \
+                    x\n\n        def g():\n            y\n\n        z\n    w\n@three\ndef h():\n    pass\n";
+        let lines = lines(text.as_bytes());
+        let statements = read(&lines);
+        let blocks = blocks(&lines, &statements);
+        let (mut told, mut untold) = (0, 0);
+        for gap in 0..=lines.len() {
+            for depth in [None, Some(0), Some(4), Some(8), Some(12)] {
+                for end in gap..=(gap + 2).min(lines.len()) {
+                    let Some(heads) = heads_around(&lines, &statements, &(gap..end), depth) else {
+                        untold += 1;
+                        continue;
+                    };
+                    let holds = |b: &&Block| match depth {
+                        Some(depth) => {
+                            b.lines.start < gap && gap <= b.lines.end && b.indent < depth
+                        }
+                        None => b.lines.start < gap && gap < b.lines.end,
+                    };
+                    let mut expected: Vec<_> =
+                        blocks.iter().filter(holds).map(|b| b.head.clone()).collect();
+                    expected.reverse();
+                    assert_eq!(heads, expected, "{gap} {depth:?}");
+                    let inside = blocks.iter().any(|b| (gap..end).contains(&b.lines.start));
+                    assert!(!heads.is_empty() || !inside, "{gap}..{end} {depth:?}");
+                    told += 1;
+                }
+            }
+        }
+        assert!(told > 100 && untold > 10, "{told} {untold}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::facts::Facts;
 use super::indented::depth;
 use super::within::{Both, Shape, Side, class_name, heading_name};
 use super::{
@@ -21,7 +22,8 @@ pub fn place_mapped(hunks: &[Hunk], base: &[&[u8]], text: &[&[u8]]) -> Vec<Place
         return in_base;
     }
     let map = LineMap::new(base, text);
-    let (then, now) = (Shape::default(), Shape::default());
+    let (facts, (old, new)) = (Facts::default(), map.numbers());
+    let (then, now) = (Shape::of_numbers(&facts, old), Shape::of_numbers(&facts, new));
     let both = Both::new((base, &then), (text, &now), &map);
     let mut places = map_all(hunks, &in_base, &both);
     for (place, was) in places.iter_mut().zip(&in_base) {
@@ -209,7 +211,7 @@ fn own_function(
         (Some(then), Some(now)) => base[then] == text[now],
         (then, now) => then == now,
     };
-    if same_heading && both.stands_alike(was, is) {
+    if same_heading && both.stands_alike(was, is, depth) {
         return Ok(());
     }
     let there = |why: String| Err(conflict(Some(site), &why));
@@ -336,7 +338,9 @@ fn in_function(was: &Placed, placed: &Placed, both: &Both<'_>) -> Option<Nearby>
     let (then, now) = functions.reduce(|(a, b), (c, d)| (join(a, c), join(b, d)))?;
     let (then, now) = (join(then, was.site.clone()), join(now, placed.site.clone()));
     let (old, new) = (&both.base()[then.clone()], &both.text()[now.clone()]);
-    let ops = similar::capture_diff_slices(similar::Algorithm::Myers, old, new);
+    let numbers = both.map.numbers();
+    let (olds, news) = (&numbers.0[then.clone()], &numbers.1[now.clone()]);
+    let ops = similar::capture_diff_slices(similar::Algorithm::Myers, olds, news);
     let mut found: Option<Nearby> = None;
     for group in similar::group_diff_ops(ops, 3) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };

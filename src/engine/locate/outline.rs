@@ -12,7 +12,7 @@ use crate::merge::LineMap;
 
 /// What a line does to the braces around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Effect {
+pub(super) struct Effect {
     /// Braces that it closes and did not open.
     closes: u32,
     /// Braces that it opens and does not close.
@@ -34,18 +34,21 @@ impl Effect {
     const NONE: Self = Self { closes: 0, opens: 0, condition: None, after: After::Nothing };
 
     /// Reads a line that begins in code.
-    #[must_use]
-    pub fn of(line: &[u8]) -> Self {
-        if !line.iter().any(|b| matches!(b, b'{' | b'}' | b'#' | b'/' | b'"')) {
-            return Self::NONE;
-        }
+    pub(super) fn of(line: &[u8]) -> Self {
         let mut effect = Self::NONE;
+        // Most lines hold no brace, and nothing that keeps one from being one. Every
+        // byte is looked at, which is done many at a time.
+        let holds = |wanted: fn(u8) -> bool| line.iter().fold(false, |all, b| all | wanted(*b));
+        if !holds(|b| matches!(b, b'#' | b'/' | b'"' | b'\'')) {
+            if holds(|b| matches!(b, b'{' | b'}')) {
+                line.iter().for_each(|b| effect.brace(*b));
+            }
+            return effect;
+        }
         for token in lex(line) {
             let word = token.of(line);
             match (token.kind, word) {
-                (Kind::Punctuation, b"{") => effect.opens += 1,
-                (Kind::Punctuation, b"}") if effect.opens > 0 => effect.opens -= 1,
-                (Kind::Punctuation, b"}") => effect.closes += 1,
+                (Kind::Punctuation, [byte]) => effect.brace(*byte),
                 (Kind::Directive, _) => {
                     effect.condition = Condition::of(word);
                     if word.ends_with(b"\\\n") || word.ends_with(b"\\\r\n") {
@@ -65,6 +68,15 @@ impl Effect {
         }
         effect
     }
+
+    fn brace(&mut self, byte: u8) {
+        match byte {
+            b'{' => self.opens += 1,
+            b'}' if self.opens > 0 => self.opens -= 1,
+            b'}' => self.closes += 1,
+            _ => {}
+        }
+    }
 }
 
 /// How many lines, and how much of the line after them, the unfinished end of a
@@ -80,16 +92,15 @@ fn goes_on(after: After, line: &[u8], more: &[&[u8]]) -> Option<(usize, usize)> 
             return Some((last, more[last].len()));
         }
     };
-    more.iter().enumerate().find_map(|(i, line)| {
-        let at = memchr::memmem::find(line, &end)?;
-        Some((i, at + end.len()))
-    })
+    let end = memchr::memmem::Finder::new(&end);
+    more.iter().enumerate().find_map(|(i, line)| Some((i, end.find(line)? + end.needle().len())))
 }
 
 /// The braces and conditions of a text, by its lines.
 pub(super) struct Outline {
-    /// For the gap before each line, and after the last, what it is in.
-    inside: Vec<Inside>,
+    /// What the gap before a line is in, and those after it up to the next one
+    /// that is given.
+    inside: Vec<(usize, Inside)>,
     /// The braces that their own line does not close.
     braces: Vec<Opened>,
     /// The branches of conditions.
@@ -127,34 +138,40 @@ struct Around<'o> {
 impl Outline {
     /// Reads a text, given what each of its lines does where it begins in code.
     pub fn of(text: &[&[u8]], mut effect: impl FnMut(usize) -> Effect) -> Self {
-        let inside = Vec::with_capacity(text.len() + 1);
-        let mut outline = Self { inside, braces: Vec::new(), branches: Vec::new() };
         let mut top = Inside::default();
+        let inside = Vec::with_capacity(text.len() / 3 + 1);
+        let mut outline = Self { inside, braces: vec![], branches: vec![] };
+        outline.inside.push((0, top));
         // What is open where each condition began. All its branches begin with
         // that, and what is after it goes on with what the last one left open.
         let mut conditions: Vec<Inside> = Vec::new();
         let mut at = 0;
         while at < text.len() {
-            outline.inside.push(top);
             let (mut piece, mut does) = (text[at], effect(at));
-            outline.take(at, does, &mut top, &mut conditions);
             at += 1;
+            if does == Effect::NONE {
+                continue;
+            }
+            outline.take(at - 1, does, &mut top, &mut conditions);
             while does.after != After::Nothing {
-                let words = Inside { words: Some(at - 1), ..top };
+                outline.inside.push((at, Inside { words: Some(at - 1), ..top }));
                 let Some((lines, bytes)) = goes_on(does.after, piece, &text[at..]) else {
-                    outline.inside.resize(text.len() + 1, words);
                     return outline;
                 };
                 at += lines;
-                outline.inside.resize(at + 1, words);
                 piece = &text[at][bytes..];
                 does = Effect::of(piece);
                 outline.take(at, does, &mut top, &mut conditions);
                 at += 1;
             }
+            outline.inside.push((at, top));
         }
-        outline.inside.push(top);
         outline
+    }
+
+    /// What the gap before a line is in.
+    fn inside(&self, line: usize) -> Inside {
+        self.inside[self.inside.partition_point(|(at, _)| *at <= line) - 1].1
     }
 
     /// Takes in what a line does.
@@ -189,6 +206,12 @@ impl Outline {
         top.branch = Some(self.branches.len() - 1);
     }
 
+    /// Whether the gap before `line` is in a comment, string or directive of several
+    /// lines.
+    pub fn is_in_words(&self, line: usize) -> bool {
+        self.inside(line).words.is_some()
+    }
+
     /// What is open in a place, from the innermost outwards.
     fn outwards(all: &[Opened], innermost: Option<usize>) -> impl Iterator<Item = &Opened> {
         std::iter::successors(innermost.map(|at| &all[at]), |opened| {
@@ -201,7 +224,7 @@ impl Outline {
     /// from another.
     fn around(&self, text: &[&[u8]], line: usize) -> Option<Around<'_>> {
         let mut outwards: Vec<&Opened> =
-            Self::outwards(&self.braces, self.inside[line].brace).collect();
+            Self::outwards(&self.braces, self.inside(line).brace).collect();
         let mut around = Around { heads: Vec::new(), function: None };
         while around.function.is_none()
             && let Some(brace) = outwards.pop()
@@ -217,7 +240,7 @@ impl Outline {
     /// The lines that begin the branches which the gap before `line` is in, the
     /// innermost first.
     fn branches(&self, line: usize) -> Vec<usize> {
-        Self::outwards(&self.branches, self.inside[line].branch).map(|b| b.line).collect()
+        Self::outwards(&self.branches, self.inside(line).branch).map(|b| b.line).collect()
     }
 
     /// The line of the `#if 0` that the gap before `line` is in.
@@ -233,29 +256,54 @@ impl Outline {
         })
     }
 
-    /// The function which the gap before `line` is in: the lines that head it,
-    /// and all of its lines where it ends.
+    /// The function which the gap before `line` is in, head included: the lines that
+    /// head it, and all of its lines where it ends.
     pub fn function(
         &self,
         text: &[&[u8]],
         line: usize,
     ) -> Option<(Range<usize>, Option<Range<usize>>)> {
         let Around { mut heads, function } = self.around(text, line)?;
-        let (function, head) = (function?, heads.pop()?);
+        let (function, head) = match function {
+            Some(function) => (function, heads.pop()?),
+            None => self.headed(text, line)?,
+        };
         let whole = function.end.map(|end| head.start..end + 1);
         Some((head, whole))
     }
 
-    /// Whether the gap before `line` is, beyond doubt, in no function and in no
-    /// macro.
-    pub fn is_outside(&self, text: &[&[u8]], line: usize) -> bool {
-        self.inside[line].words.is_none()
-            && self.around(text, line).is_some_and(|around| around.function.is_none())
+    /// The function whose head the gap before `line` is in.
+    fn headed(&self, text: &[&[u8]], line: usize) -> Option<(&Opened, Range<usize>)> {
+        let opens = |at: &usize| text[*at].contains(&b'{') || ends_statement(text[*at]);
+        let last = (line..text.len()).find(opens)?;
+        let brace = self.braces.get(self.braces.partition_point(|b| b.line < last))?;
+        let head = statement(text, last)..last + 1;
+        let is_function = || Head::of(&text[head.clone()]) == Some(Head::Function);
+        (brace.line == last && head.start < line && is_function()).then_some((brace, head))
+    }
+
+    /// Whether lines, or the gap before one, are beyond doubt in no function and in no
+    /// macro, and begin none.
+    pub fn is_outside(&self, text: &[&[u8]], lines: &Range<usize>) -> bool {
+        let outside = |gap: usize| {
+            let around = || self.around(text, gap);
+            !self.is_in_words(gap) && around().is_some_and(|a| a.function.is_none())
+        };
+        // Blank lines and directives may stand within a head.
+        let full = |line: &&&[u8]| !matches!(line.trim_ascii(), [] | [b'#', ..]);
+        let ended = |before: &[&[u8]]| {
+            before.iter().rev().find(full).is_none_or(|last| ends_statement(last))
+        };
+        let begins = |line: &&[u8]| line.contains(&b'{') || line.contains(&b'\\');
+        ended(&text[..lines.start])
+            && !text[lines.clone()].iter().any(begins)
+            && ended(&text[..lines.end])
+            && outside(lines.start)
     }
 
     /// Whether a function or a macro of several lines may be there.
     pub fn may_hold_functions(&self) -> bool {
-        !self.braces.is_empty() || self.inside.iter().any(|inside| inside.words.is_some())
+        !self.braces.is_empty() || self.inside.iter().any(|(_, inside)| inside.words.is_some())
     }
 }
 
@@ -277,16 +325,13 @@ pub(super) fn stands_alike(
     else {
         return false;
     };
-    let kept = |old: &Range<usize>, new: &Range<usize>| {
-        old.len() == new.len() && map.kept(old.clone()) == Some(new.start)
-    };
     let same_braces = opened.heads.len() == opens.heads.len()
-        && opened.heads.iter().zip(&opens.heads).all(|(old, new)| kept(old, new));
+        && opened.heads.iter().zip(&opens.heads).all(|(old, new)| map.keeps(old, new));
     let (branched, branches) = (then.branches(was.start), now.branches(is.start));
     let same_branches = branched.len() == branches.len()
         && branched.iter().zip(&branches).all(|(old, new)| map.line(*old) == Some(*new));
     let begun = |(text, outline): Outlined<'_>, at: usize| {
-        outline.inside[at].words.map(|line| text[line].to_vec())
+        outline.inside(at).words.map(|line| text[line].to_vec())
     };
     // A function can begin in the lines themselves.
     let last = (was.end.saturating_sub(1)..base.len()).find(|&line| ends_statement(base[line]));
@@ -301,6 +346,38 @@ pub(super) fn stands_alike(
 /// The first line of the statement that ends with a line.
 fn statement(text: &[&[u8]], line: usize) -> usize {
     (0..line).rev().find(|&before| ends_statement(text[before])).map_or(0, |before| before + 1)
+}
+
+/// The end of a function's head, from its name or from what goes before its last
+/// brackets: functions with one head have one such end, whatever stands before
+/// their heads.
+pub(super) fn signature(head: &[&[u8]]) -> Vec<u8> {
+    let text = head.concat();
+    let words = meaning(&text);
+    let mut depth = 0_usize;
+    let body = words.iter().position(|word| {
+        match *word {
+            b"(" => depth += 1,
+            b")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && *word == b"{"
+    });
+    let words = &words[..body.unwrap_or(words.len())];
+    let mut depth = 0_usize;
+    let opens = words.iter().rposition(|word| {
+        match *word {
+            b")" => depth += 1,
+            b"(" => depth = depth.saturating_sub(1),
+            _ => return false,
+        }
+        depth == 0
+    });
+    let mut name = opens.unwrap_or(0).saturating_sub(1);
+    while name >= 2 && words[name - 1] == b"::" {
+        name -= 2;
+    }
+    words[name..].join(&b' ')
 }
 
 /// Whether no statement goes on after a line. One that closes what it opens
@@ -387,7 +464,7 @@ mod tests {
         let text = "a\n/* b\n c */ /* d\n*/ e\n#define f \\\n  g\nR\"(\n)\"\nh\n";
         let lines = lines(text.as_bytes());
         let outline = Outline::of(&lines, |at| Effect::of(lines[at]));
-        let words: Vec<_> = outline.inside.iter().map(|inside| inside.words).collect();
+        let words: Vec<_> = (0..=lines.len()).map(|at| outline.inside(at).words).collect();
         let expected = [None, None, Some(1), Some(2), None, Some(4), None, Some(6), None, None];
         assert_eq!(words, expected);
     }

@@ -10,84 +10,59 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::anywhere;
-use super::indented::{self, Block};
+use super::facts::Facts;
+use super::functions::{Functions, Scope};
+use super::indented::{self, Layout, Statement};
 use super::outline::{self, Effect, Outline};
-use crate::cpp::{function, meaning};
-use crate::merge::LineMap;
-
-/// The functions of a text, by its lines.
-struct Functions {
-    scopes: Vec<Scope>,
-}
-
-/// A function, or a macro over several lines.
-struct Scope {
-    /// Its name, with the namespaces and classes around it.
-    path: String,
-    /// The tokens before its body: they tell overloads apart.
-    head: Vec<u8>,
-    /// Its lines, 0-based.
-    lines: Range<usize>,
-    /// How far its head is indented, where that and no brace makes it one.
-    indent: Option<usize>,
-}
-
-impl Scope {
-    /// Whether the gap before a line is in it. What stands in the gap is
-    /// indented by `depth`, where that is known.
-    fn holds(&self, gap: usize, depth: Option<usize>) -> bool {
-        let Range { start, end } = self.lines;
-        match (self.indent, depth) {
-            (Some(indent), Some(depth)) => start < gap && gap <= end && indent < depth,
-            _ => start < gap && gap < end,
-        }
-    }
-}
-
-impl From<Block> for Scope {
-    fn from(Block { path, head, lines, indent }: Block) -> Self {
-        Self { path, head, lines, indent: Some(indent) }
-    }
-}
+use crate::merge::{LineMap, Number};
 
 /// What is known of a text's form, read when it is asked for.
 #[derive(Default)]
-pub struct Shape {
+pub struct Shape<'f> {
+    /// What is known of its lines, and their numbers.
+    known: Option<(&'f Facts, &'f [Number])>,
     functions: OnceCell<Functions>,
     outline: OnceCell<Outline>,
-    /// Those by indentation; nothing where there are none.
-    indented: OnceCell<Option<Functions>>,
+    /// Where functions are given by indentation; none elsewhere.
+    statements: OnceCell<Vec<Statement>>,
 }
 
-impl Shape {
-    /// Of a text whose outline is read already, given what each of its lines
-    /// does on its own.
+impl<'f> Shape<'f> {
+    /// Of a text whose lines have these numbers.
     #[must_use]
-    pub fn outlined(text: &[&[u8]], effect: impl FnMut(usize) -> Effect) -> Self {
-        let outline = OnceCell::from(Outline::of(text, effect));
-        Self { outline, ..Self::default() }
+    pub fn of_numbers(facts: &'f Facts, numbers: &'f [Number]) -> Self {
+        Self { known: Some((facts, numbers)), ..Self::default() }
     }
 
     fn functions(&self, text: &[&[u8]]) -> &Functions {
-        self.indented(text).unwrap_or_else(|| self.functions.get_or_init(|| Functions::of(text)))
+        self.functions.get_or_init(|| match self.statements(text) {
+            [] => Functions::of(text),
+            statements => Functions::indented(text, indented::blocks(text, statements)),
+        })
     }
 
-    /// The functions of a text that gives them by indentation.
-    fn indented(&self, text: &[&[u8]]) -> Option<&Functions> {
-        let read = || {
-            let scopes: Vec<Scope> = indented::blocks(text).into_iter().map(Scope::from).collect();
-            (!scopes.is_empty()).then_some(Functions { scopes })
-        };
-        self.indented.get_or_init(read).as_ref()
+    fn statements(&self, text: &[&[u8]]) -> &[Statement] {
+        self.statements.get_or_init(|| match self.known {
+            None => indented::statements(text, |at| Layout::of(text[at])),
+            Some((facts, numbers)) => {
+                let read = |of: &mut dyn FnMut(usize) -> _| indented::statements(text, of);
+                facts.layouts.with((text, numbers), Layout::of, read)
+            }
+        })
     }
 
     fn outline(&self, text: &[&[u8]]) -> &Outline {
-        self.outline.get_or_init(|| Outline::of(text, |at| Effect::of(text[at])))
+        self.outline.get_or_init(|| match self.known {
+            None => Outline::of(text, |at| Effect::of(text[at])),
+            Some((facts, numbers)) => {
+                facts.effects.with((text, numbers), Effect::of, |of| Outline::of(text, of))
+            }
+        })
     }
 }
 
 /// A text, and its form.
-pub type Side<'t> = (&'t [&'t [u8]], &'t Shape);
+pub type Side<'t> = (&'t [&'t [u8]], &'t Shape<'t>);
 
 /// Both texts of a mapped hunk, and where the lines of the one went.
 pub(super) struct Both<'t> {
@@ -97,69 +72,24 @@ pub(super) struct Both<'t> {
     pub map: &'t LineMap<'t>,
 }
 
-impl Functions {
-    /// Reads the functions of a text, given as lines.
-    fn of(text: &[&[u8]]) -> Self {
-        let bytes = text.concat();
-        let mut scopes = macros(text);
-        scopes.extend(function::functions(&bytes).into_iter().map(|found| Scope {
-            head: meaning(&bytes[found.span.start..found.body.start]).join(&b' '),
-            lines: found.lines.0 - 1..found.lines.1,
-            path: found.path,
-            indent: None,
-        }));
-        scopes.sort_by_key(|s| (s.lines.start, std::cmp::Reverse(s.lines.end)));
-        Self { scopes }
-    }
-
-    /// The functions around the gap before a line, the outermost first.
-    fn around(&self, gap: usize, depth: Option<usize>) -> Vec<&Scope> {
-        self.scopes.iter().filter(|s| s.holds(gap, depth)).collect()
-    }
-
-    /// The functions that lines stand in; where they stand in none, the first
-    /// that they begin.
-    fn holding(&self, lines: &Range<usize>) -> Vec<&Scope> {
-        self.holding_at(lines, None)
-    }
-
-    /// As [`Self::holding`], of lines indented by `depth`.
-    fn holding_at(&self, lines: &Range<usize>, depth: Option<usize>) -> Vec<&Scope> {
-        let around = self.around(lines.start, depth);
-        if !around.is_empty() {
-            return around;
-        }
-        self.scopes.iter().find(|s| lines.contains(&s.lines.start)).into_iter().collect()
-    }
-
-    fn named(&self, path: &str) -> impl Iterator<Item = &Scope> {
-        self.scopes.iter().filter(move |s| s.path == path)
-    }
+/// The words of lines, with single spaces.
+fn words(lines: &[&[u8]]) -> Vec<u8> {
+    let text = lines.concat();
+    let words = text.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
+    words.collect::<Vec<_>>().join(&b' ')
 }
 
-/// The macros that go over several lines.
-fn macros(text: &[&[u8]]) -> Vec<Scope> {
-    let goes_on = |line: &[u8]| line.trim_ascii_end().ends_with(b"\\");
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let begin = at;
-        while at + 1 < text.len() && goes_on(text[at]) {
-            at += 1;
-        }
-        at += 1;
-        let Some(line) = text[begin].trim_ascii_start().strip_prefix(b"#") else { continue };
-        let Some(rest) = line.trim_ascii_start().strip_prefix(b"define") else { continue };
-        let rest = rest.trim_ascii_start();
-        let end = rest.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'_');
-        let name = String::from_utf8_lossy(&rest[..end.unwrap_or(rest.len())]);
-        if at - begin > 1 {
-            let path = format!("#define {name}");
-            let head = path.clone().into_bytes();
-            found.push(Scope { head, path, lines: begin..at, indent: None });
-        }
+/// The heads of what lines stand in where functions are given by indentation, the
+/// innermost first; nothing where it cannot be told.
+fn heads_around(
+    (text, shape): Side<'_>,
+    lines: &Range<usize>,
+    depth: Option<usize>,
+) -> Option<Vec<Range<usize>>> {
+    match shape.statements(text) {
+        [] => None,
+        statements => indented::heads_around(text, statements, lines, depth),
     }
-    found
 }
 
 impl<'t> Both<'t> {
@@ -188,42 +118,70 @@ impl<'t> Both<'t> {
     /// Whether one of the texts gives its functions by indentation: what its
     /// braces say is nothing then.
     fn indented(&self) -> bool {
-        let indented = |(text, shape): Side<'t>| shape.indented(text).is_some();
+        let indented = |(text, shape): Side<'t>| !shape.statements(text).is_empty();
         indented(self.then) || indented(self.now)
     }
 
     /// Whether lines that were at `was` and are at `is` stand in the braces and
-    /// conditions they stood in. `false` says nothing.
-    pub(super) fn stands_alike(&self, was: &Range<usize>, is: &Range<usize>) -> bool {
+    /// conditions they stood in, or under the `def`s; `depth` is how far they are
+    /// indented. `false` says nothing.
+    pub(super) fn stands_alike(
+        &self,
+        was: &Range<usize>,
+        is: &Range<usize>,
+        depth: Option<usize>,
+    ) -> bool {
         if self.indented() {
-            return false;
+            let (Some(then), Some(now)) =
+                (heads_around(self.then, was, depth), heads_around(self.now, is, depth))
+            else {
+                return false;
+            };
+            let mut both = then.iter().zip(&now);
+            return then.len() == now.len() && both.all(|(old, new)| self.map.keeps(old, new));
         }
         let outlined = |(text, shape): Side<'t>| (text, shape.outline(text));
         outline::stands_alike(outlined(self.then), outlined(self.now), self.map, was, is)
     }
 
-    /// Whether all places of the base's lines `edges` in the text at hand that are in
-    /// a function with the head of the one around `was` are in the very same.
-    fn stands_once(&self, was: &Range<usize>, edges: &Range<usize>) -> bool {
-        if self.indented() {
-            return false;
-        }
-        let (base, text) = (self.base(), self.text());
-        let (then, now) = (self.then.1.outline(base), self.now.1.outline(text));
-        let Some((own, _)) = then.function(base, was.start) else {
-            return was.is_empty() && then.is_outside(base, was.start);
+    /// Whether all of `places`, where the base's lines `edges` stand in the text at
+    /// hand, that are in a function with the head of the one around `was` are in
+    /// the very same. `false` says nothing.
+    fn stands_once(&self, was: &Range<usize>, edges: &Range<usize>, places: &[usize]) -> bool {
+        let now = |at: &usize| at + was.start - edges.start..at + was.end - edges.start;
+        // What heads the functions around, as far as it tells one from another.
+        let (own, places): (_, Option<Vec<_>>) = if self.indented() {
+            let heads = |(text, shape): Side<'t>, lines: &Range<usize>| {
+                let heads = heads_around((text, shape), lines, None)?;
+                Some(heads.into_iter().map(|head| (head.start, words(&text[head]))).collect())
+            };
+            let own = |all: Vec<_>| all.into_iter().take(1).collect::<Vec<_>>();
+            let places = places.iter().map(|at| heads(self.now, &now(at)));
+            (heads(self.then, was).map(own), places.collect())
+        } else {
+            let head = |(text, shape): Side<'t>, lines: &Range<usize>| {
+                let outline = shape.outline(text);
+                match outline.function(text, lines.start) {
+                    // The words may be a macro's.
+                    _ if outline.is_in_words(lines.start) => None,
+                    Some((head, _)) => Some(vec![(head.start, outline::signature(&text[head]))]),
+                    None => outline.is_outside(text, lines).then(Vec::new),
+                }
+            };
+            (head(self.then, was), places.iter().map(|at| head(self.now, &now(at))).collect())
         };
-        let lead = was.start - edges.start;
-        let mut heads = anywhere(&base[edges.clone()], text)
-            .into_iter()
-            .filter_map(|at| Some(now.function(text, at + lead)?.0))
-            .filter(|head| text[head.clone()] == base[own.clone()]);
-        let first = heads.next();
-        heads.all(|head| Some(head) == first)
+        let (Some(own), Some(places)) = (own, places) else { return false };
+        let Some((_, own)) = own.first() else { return true };
+        let mut alike = places.iter().flatten().filter(|(_, head)| head == own);
+        let first = alike.next();
+        alike.all(|head| Some(head) == first)
     }
 
     /// The line of the `#if 0` that lines which are at `is` came to stand in.
     pub(super) fn switched_off(&self, was: &Range<usize>, is: &Range<usize>) -> Option<usize> {
+        if self.indented() {
+            return None;
+        }
         let off = |(text, shape): Side<'t>, at| shape.outline(text).switched_off(text, at);
         off(self.now, is.start).filter(|_| off(self.then, was.start).is_none())
     }
@@ -240,13 +198,23 @@ impl<'t> Both<'t> {
     /// lines `was` are in, under the same head, and `edges`, those and the lines
     /// beside them, stand in both.
     pub(super) fn has_new_twin(&self, was: &Range<usize>, edges: Range<usize>) -> bool {
-        if self.map.most_places(edges.clone()) <= 1 || self.stands_once(was, &edges) {
+        if self.map.most_places(edges.clone()) <= 1 {
             return false;
         }
+        let places = anywhere(&self.base()[edges.clone()], self.text());
+        if places.len() <= 1 || self.stands_once(was, &edges, &places) {
+            return false;
+        }
+        self.has_twin(was, edges, &places)
+    }
+
+    /// As [`Self::has_new_twin`], by reading the functions of both texts.
+    fn has_twin(&self, was: &Range<usize>, edges: Range<usize>, places: &[usize]) -> bool {
         let Some(own) = self.were().holding(was).last().copied() else { return false };
-        let wanted = &self.base()[edges];
-        let alike = self.are().named(&own.path).filter(|s| s.head == own.head);
-        let twins = alike.filter(|s| !anywhere(wanted, &self.text()[s.lines.clone()]).is_empty());
+        let (length, head) = (edges.len(), self.were().head(own));
+        let alike = self.are().named(&own.path).filter(|s| self.are().head(s) == head);
+        let holds = |lines: &Range<usize>, at: usize| lines.start <= at && at + length <= lines.end;
+        let twins = alike.filter(|s| places.iter().any(|at| holds(&s.lines, *at)));
         twins.count() > self.were().named(&own.path).count().max(1)
     }
 
@@ -277,18 +245,19 @@ impl<'t> Both<'t> {
         let were: Vec<&Scope> = self.were().named(&then.path).collect();
         let are: Vec<&Scope> = self.are().named(&then.path).collect();
         let rank = |all: &[&Scope], one: &Scope| all.iter().position(|s| s.lines == one.lines);
-        if then.head == now.head {
+        let same_rank = || were.len() == are.len() && rank(&were, then) == rank(&are, now);
+        let (old, new) = (self.were().head(then), self.are().head(now));
+        let with = |functions: &Functions, all: &[&Scope], head: &[u8]| {
+            all.iter().filter(|s| functions.head(s) == head).count()
+        };
+        if old == new {
             // Where several have this very head, as in the arms of an `#ifdef`,
             // the rank tells them apart.
-            let alone = |all: &[&Scope]| all.iter().filter(|s| s.head == then.head).count() <= 1;
-            return alone(&were) && alone(&are)
-                || were.len() == are.len() && rank(&were, then) == rank(&are, now);
+            let alone =
+                |functions, all: &[&Scope]| all.len() <= 1 || with(functions, all, &old) <= 1;
+            return alone(self.were(), &were) && alone(self.are(), &are) || same_rank();
         }
-        let has = |all: &[&Scope], head: &[u8]| all.iter().any(|s| s.head == head);
-        were.len() == are.len()
-            && rank(&were, then) == rank(&are, now)
-            && !has(&were, &now.head)
-            && !has(&are, &then.head)
+        same_rank() && with(self.were(), &were, &new) == 0 && with(self.are(), &are, &old) == 0
     }
 
     fn why(&self, then: Option<&Scope>, now: Option<&Scope>) -> String {
@@ -346,10 +315,16 @@ impl<'t> Both<'t> {
     ) -> Option<(Range<usize>, Range<usize>)> {
         // The outline has most functions without reading any.
         let body = |(text, shape): Side<'t>, at: &Range<usize>| {
-            let outline = || shape.outline(text).function(text, at.start)?.1;
-            let outlined = if self.indented() { None } else { outline() };
-            let read = || Some(shape.functions(text).holding(at).last()?.lines.clone());
-            outlined.or_else(read)
+            if !self.indented() {
+                let outline = shape.outline(text);
+                if outline.is_outside(text, at) {
+                    return None;
+                }
+                if let Some(whole) = outline.function(text, at.start).and_then(|f| f.1) {
+                    return Some(whole);
+                }
+            }
+            Some(shape.functions(text).holding(at).last()?.lines.clone())
         };
         let then = body(self.then, was)?;
         if self.map.kept(then.clone()).is_some() {
@@ -413,4 +388,123 @@ pub(super) fn class_name(text: &[&[u8]], heading: usize, until: usize) -> Option
         .filter(|w| matches!(*w, b"class" | b"struct" | b"union" | b"enum"))
         .and_then(|_| words.find(|w| !matches!(*w, b"class" | b"struct")))
         .map(<[u8]>::to_vec)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::indented::depth;
+    use super::*;
+    use crate::merge::lines;
+
+    const CPP: [&str; 11] = [
+        "void f() {",
+        "void f(\n  int a) {",
+        "void f(\n\n  int b) {",
+        "void g() {",
+        "namespace n {",
+        "}",
+        "  x;",
+        "  if (x) {",
+        "",
+        "int y = 1;",
+        "#define f \\\n  x",
+    ];
+    const PYTHON: [&str; 14] = [
+        "def f():",
+        "class A:",
+        "  def f(",
+        "    self):",
+        "  def g(self):",
+        "@a",
+        "  @a",
+        "    x = 1",
+        "    y",
+        "z",
+        "",
+        "  '''",
+        "  # b",
+        "    def f():",
+    ];
+
+    /// A text, and what deleting, doubling and putting in lines made of it.
+    fn texts(pool: &'static [&'static str]) -> impl Strategy<Value = (String, String)> {
+        let text = prop::collection::vec(prop::sample::select(pool), 4..24);
+        let edits = prop::collection::vec((any::<prop::sample::Index>(), 0..3, 1..8_usize), 0..4);
+        (text, edits).prop_map(|(old, edits)| {
+            let mut new = old.clone();
+            for (at, edit, length) in edits {
+                let at = at.index(new.len() + 1);
+                let end = (at + length).min(new.len());
+                match edit {
+                    0 => drop(new.drain(at..end)),
+                    1 => new.splice(end..end, new[at..end].to_vec()).for_each(drop),
+                    _ => new.insert(at, old[length % old.len()]),
+                }
+            }
+            (balanced(&old), balanced(&new))
+        })
+    }
+
+    /// The lines as a text that closes all it opens, and no more.
+    fn balanced(lines: &[&str]) -> String {
+        let (mut text, mut open) = (String::new(), 0);
+        for line in lines {
+            match line {
+                l if l.ends_with('{') => open += 1,
+                l if *l == "}" && open == 0 => continue,
+                l if *l == "}" => open -= 1,
+                _ => {}
+            }
+            text += line;
+            text += "\n";
+        }
+        text + &"}\n".repeat(open)
+    }
+
+    /// What the lines prove, reading the functions must not deny.
+    fn proven(old: &str, new: &str) -> Result<(), TestCaseError> {
+        let (base, text) = (lines(old.as_bytes()), lines(new.as_bytes()));
+        let map = LineMap::new(&base, &text);
+        let (facts, (olds, news)) = (Facts::default(), map.numbers());
+        let (then, now) = (Shape::of_numbers(&facts, olds), Shape::of_numbers(&facts, news));
+        let both = Both::new((&base, &then), (&text, &now), &map);
+        for (start, end) in (1..base.len()).flat_map(|at| [(at, at), (at, at + 1)]) {
+            let edges = start - 1..(end + 1).min(base.len());
+            let Some(first) = map.kept(edges.clone()) else { continue };
+            let (was, is) = (start..end, first + 1..first + 1 + (end - start));
+            for depth in [None, depth(base[was.clone()].iter().copied()), Some(2), Some(4)] {
+                if both.stands_alike(&was, &is, depth) && both.reads() {
+                    // Of several with one head the lines tell which, and reading does
+                    // not.
+                    let then = both.were().holding_at(&was, depth);
+                    let now = both.are().holding_at(&is, depth);
+                    let names = |all: &[&Scope]| all.iter().map(|s| s.path.clone()).collect();
+                    let (then, now): (Vec<_>, Vec<_>) = (names(&then), names(&now));
+                    prop_assert_eq!(then, now, "{:?} -> {:?}, {:?}", was, is, depth);
+                }
+            }
+            let places = anywhere(&base[edges.clone()], &text);
+            if both.stands_once(&was, &edges, &places) {
+                let twin = both.has_twin(&was, edges.clone(), &places);
+                prop_assert!(!twin, "{was:?} has a twin: {places:?}");
+            }
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_lines_prove_of_indented_text_reading_says((old, new) in texts(&PYTHON)) {
+            proven(&old, &new)?;
+        }
+
+        #[test]
+        fn what_lines_prove_reading_says((old, new) in texts(&CPP)) {
+            proven(&old, &new)?;
+        }
+    }
 }

@@ -46,19 +46,17 @@ struct Run {
 /// most together.
 pub(super) fn sure(old: &[Number], new: &[Number]) -> (Vec<Block>, Vec<u32>) {
     let most = old.iter().chain(new).map(|n| n.0 as usize + 1).max().unwrap_or_default();
-    let (mut olds, mut news, mut places) = (vec![0_u32; most], vec![0_u32; most], vec![0; most]);
-    old.iter().for_each(|n| olds[n.0 as usize] += 1);
-    for (at, n) in new.iter().enumerate() {
-        news[n.0 as usize] += 1;
-        places[n.0 as usize] = at;
+    // How often each number stands in the old text and in the new, and where last.
+    let mut seen = vec![(0_u32, 0_u32, 0_u32); most];
+    old.iter().for_each(|n| seen[n.0 as usize].0 += 1);
+    for (at, n) in (0_u32..).zip(new) {
+        let (_, count, place) = &mut seen[n.0 as usize];
+        (*count, *place) = (*count + 1, at);
     }
     let mut runs: Vec<Run> = Vec::new();
     for (at, n) in old.iter().enumerate() {
-        let n = n.0 as usize;
-        if (olds[n], news[n]) != (1, 1) {
-            continue;
-        }
-        let place = places[n];
+        let (1, 1, place) = seen[n.0 as usize] else { continue };
+        let place = place as usize;
         if let Some(Run { block, singles }) = runs.last_mut()
             && let (old_end, new_end) = block.end()
             && place >= new_end
@@ -72,7 +70,7 @@ pub(super) fn sure(old: &[Number], new: &[Number]) -> (Vec<Block>, Vec<u32>) {
         runs.push(Run { block: Block { old: at, new: place, len: 1 }, singles: 1 });
     }
     runs.retain(|run| run.singles >= LEAST);
-    (in_order(&runs), news)
+    (in_order(&runs), seen.into_iter().map(|(_, news, _)| news).collect())
 }
 
 /// The runs that follow one another in both texts and weigh most.

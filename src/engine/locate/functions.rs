@@ -1,0 +1,130 @@
+//! The functions of a text, by its lines.
+
+use std::ops::Range;
+
+use super::indented::Block;
+use crate::cpp::{function, meaning};
+
+/// The functions of a text, by its lines.
+pub(super) struct Functions {
+    text: Vec<u8>,
+    pub scopes: Vec<Scope>,
+}
+
+/// A function, or a macro over several lines.
+pub(super) struct Scope {
+    /// Its name, with the namespaces and classes around it.
+    pub path: String,
+    /// What stands before its body (bytes): it tells overloads apart.
+    head: Range<usize>,
+    /// Its lines, 0-based.
+    pub lines: Range<usize>,
+    /// How far its head is indented, where that and no brace makes it one.
+    indent: Option<usize>,
+}
+
+impl Scope {
+    /// Whether the gap before a line is in it. What stands in the gap is
+    /// indented by `depth`, where that is known.
+    fn holds(&self, gap: usize, depth: Option<usize>) -> bool {
+        let Range { start, end } = self.lines;
+        match (self.indent, depth) {
+            (Some(indent), Some(depth)) => start < gap && gap <= end && indent < depth,
+            _ => start < gap && gap < end,
+        }
+    }
+}
+
+impl Functions {
+    /// Reads the functions of a text, given as lines.
+    pub fn of(lines: &[&[u8]]) -> Self {
+        let text = lines.concat();
+        let mut scopes = macros(lines);
+        scopes.extend(function::functions(&text).into_iter().map(|found| Scope {
+            head: found.span.start..found.body.start,
+            lines: found.lines.0 - 1..found.lines.1,
+            path: found.path,
+            indent: None,
+        }));
+        scopes.sort_by_key(|s| (s.lines.start, std::cmp::Reverse(s.lines.end)));
+        Self { text, scopes }
+    }
+
+    /// Those that a text gives by indentation.
+    pub fn indented(lines: &[&[u8]], blocks: Vec<Block>) -> Self {
+        let (mut line, mut at) = (0, 0);
+        let mut scope = |Block { path, head, lines: own, indent }: Block| {
+            let mut length = |until| {
+                let all = lines[line..until].iter().map(|l| l.len()).sum::<usize>();
+                line = until;
+                all
+            };
+            at += length(head.start);
+            let begin = at;
+            at += length(head.end);
+            Scope { path, head: begin..at, lines: own, indent: Some(indent) }
+        };
+        let scopes = blocks.into_iter().map(&mut scope).collect();
+        Self { text: lines.concat(), scopes }
+    }
+
+    /// The words of a function's head. A macro's name is all of its head.
+    pub fn head(&self, scope: &Scope) -> Vec<u8> {
+        let head = &self.text[scope.head.clone()];
+        match scope.indent {
+            None => meaning(head).join(&b' '),
+            Some(_) => {
+                let words = head.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
+                words.collect::<Vec<_>>().join(&b' ')
+            }
+        }
+    }
+
+    /// The functions around the gap before a line, the outermost first.
+    pub fn around(&self, gap: usize, depth: Option<usize>) -> Vec<&Scope> {
+        self.scopes.iter().filter(|s| s.holds(gap, depth)).collect()
+    }
+
+    /// The functions that lines stand in; where they stand in none, the first
+    /// that they begin.
+    pub fn holding(&self, lines: &Range<usize>) -> Vec<&Scope> {
+        self.holding_at(lines, None)
+    }
+
+    /// As [`Self::holding`], of lines indented by `depth`.
+    pub fn holding_at(&self, lines: &Range<usize>, depth: Option<usize>) -> Vec<&Scope> {
+        let around = self.around(lines.start, depth);
+        if !around.is_empty() {
+            return around;
+        }
+        self.scopes.iter().find(|s| lines.contains(&s.lines.start)).into_iter().collect()
+    }
+
+    pub fn named(&self, path: &str) -> impl Iterator<Item = &Scope> {
+        self.scopes.iter().filter(move |s| s.path == path)
+    }
+}
+
+/// The macros that go over several lines.
+fn macros(text: &[&[u8]]) -> Vec<Scope> {
+    let goes_on = |line: &[u8]| line.trim_ascii_end().ends_with(b"\\");
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let begin = at;
+        while at + 1 < text.len() && goes_on(text[at]) {
+            at += 1;
+        }
+        at += 1;
+        let Some(line) = text[begin].trim_ascii_start().strip_prefix(b"#") else { continue };
+        let Some(rest) = line.trim_ascii_start().strip_prefix(b"define") else { continue };
+        let rest = rest.trim_ascii_start();
+        let end = rest.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b'_');
+        let name = String::from_utf8_lossy(&rest[..end.unwrap_or(rest.len())]);
+        if at - begin > 1 {
+            let path = format!("#define {name}");
+            found.push(Scope { path, head: 0..0, lines: begin..at, indent: None });
+        }
+    }
+    found
+}
