@@ -27,7 +27,7 @@ pub use item::{Item, State};
 pub use report::{End, Report};
 pub use trace::{Change as StateChange, Parts, Step, Trace, Version, trace};
 pub use unit::Identified;
-pub use upstream::{Line, judge_and_trace, line, trace_line};
+pub use upstream::{Line, judge_and_trace, judge_pin, line, trace_line};
 
 /// The series on one tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

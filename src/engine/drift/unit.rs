@@ -33,8 +33,8 @@ pub(super) struct Unit {
     /// For each entry of its series, the hunks' numbers in the whole series.
     numbers: HashMap<String, Vec<usize>>,
     seen: HashMap<Vec<Option<ObjectId>>, States>,
-    /// What its patches were made for, where they only change lines of one file.
-    bases: Option<Bases>,
+    /// Its one file, where it has no other.
+    alone: Option<TreePath>,
 }
 
 /// Splits a series, given what it is at its pin.
@@ -70,7 +70,7 @@ pub(super) fn split(
     }
     for unit in &mut units {
         if let [path] = &unit.paths[..] {
-            unit.bases = Bases::of(&unit.series, path, pin)?;
+            unit.alone = Some(path.clone());
         }
     }
     units.extend(contracts(series, pin));
@@ -82,7 +82,7 @@ fn empty(series: &Series) -> Series {
 }
 
 fn new_unit(series: Series, paths: Vec<TreePath>) -> Unit {
-    Unit { series, paths, numbers: HashMap::new(), seen: HashMap::new(), bases: None }
+    Unit { series, paths, numbers: HashMap::new(), seen: HashMap::new(), alone: None }
 }
 
 /// The unit that these files belong to, those that shared only some of them
@@ -185,6 +185,12 @@ impl Unit {
         }
     }
 
+    /// About how much there is to judge in a version: bytes, once for each entry.
+    pub(super) fn weight(&self, pin: &dyn Tree) -> usize {
+        let length = |path| pin.file(path).ok().flatten().map_or(0, |file| file.bytes.len());
+        self.paths.iter().map(length).sum::<usize>() * self.series.entries.len().max(1)
+    }
+
     /// The states of the unit's items in each version in which one of its files
     /// is another than in the version before, by the version's place.
     pub(super) fn walk(
@@ -195,13 +201,17 @@ impl Unit {
     ) -> Result<Vec<(usize, States)>, DriftError> {
         let at_pin = |path| Ok(pin.file(path)?.map(|f| ObjectId::of_blob(&f.bytes)));
         let mut before = self.paths.iter().map(at_pin).collect::<Result<Vec<_>, ReadError>>()?;
+        let mut bases = match &self.alone {
+            Some(path) => Bases::of(&self.series, path, pin)?,
+            None => None,
+        };
         let mut found = Vec::new();
         for (at, version) in versions.iter().enumerate() {
             let Some(tree) = version.tree.as_deref() else { continue };
             let key = self.paths.iter().map(|p| tree.id(p)).collect::<Result<Vec<_>, _>>()?;
             if key != before {
                 before.clone_from(&key);
-                found.push((at, self.states(pin, tree, id, key)?));
+                found.push((at, self.states(pin, tree, id, key, &mut bases)?));
             }
         }
         Ok(found)
@@ -215,11 +225,12 @@ impl Unit {
         version: &dyn Identified,
         id: &str,
         key: Vec<Option<ObjectId>>,
+        bases: &mut Option<Bases>,
     ) -> Result<States, DriftError> {
         if let Some(seen) = self.seen.get(&key) {
             return Ok(seen.clone());
         }
-        let in_place = match &mut self.bases {
+        let in_place = match bases {
             Some(bases) => bases.states(version)?,
             None => None,
         };

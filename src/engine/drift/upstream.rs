@@ -57,6 +57,20 @@ pub fn line(history: &History, pin: ObjectId, target: ObjectId) -> Result<Line, 
     Ok(Line { undone, after: history.first_parent_walk(base, target)? })
 }
 
+/// Judges the series at its own pin, the commit `id`, and finds meanwhile the line
+/// from there to a target of a history.
+pub fn judge_pin(
+    series: &Series,
+    pin: &dyn Tree,
+    id: ObjectId,
+    target: Option<(&History, ObjectId)>,
+) -> (Result<Judgement, DriftError>, Result<Option<Line>, GitError>) {
+    rayon::join(
+        || judge(series, pin, pin, &id.to_string()),
+        || target.map(|(history, target)| line(history, id, target)).transpose(),
+    )
+}
+
 /// Judges the series at the target, and at every commit of the line to it, the
 /// one beside the other.
 ///
