@@ -12,8 +12,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use walkdir::WalkDir;
-
 use crate::publish::{EDIT_FOLDER, STAMP};
 use crate::reserved;
 use crate::snapshot::{Entry, File, Mode, PathError, ReadError, Tree, TreePath};
@@ -161,11 +159,9 @@ impl DiskTree {
     }
 }
 
-fn list_error(root: &Path, error: walkdir::Error) -> DiskError {
-    let path = error.path().unwrap_or(root).to_owned();
-    let source = error
-        .into_io_error()
-        .unwrap_or_else(|| io::Error::other("a link leads back to a folder above it"));
+fn list_error(root: &Path, WalkError { path, source }: WalkError) -> DiskError {
+    // Joined to the root, an empty path would put a slash behind it.
+    let path = if path.as_os_str().is_empty() { root.into() } else { root.join(path) };
     DiskError::List { path, source }
 }
 
@@ -179,37 +175,58 @@ pub(crate) enum Skip {
     OursAndGit,
 }
 
+/// A folder or a file that a walk could not look at.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+pub(crate) struct WalkError {
+    /// It, below the root; empty for the root itself.
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
 /// Calls `each` with the path below `root` and the `lstat` of everything that
-/// is no folder, in no order.
+/// is no folder, in no order. Every `lstat` is taken from its folder, not from the
+/// root: that is most of what a look at a tree costs.
 pub(crate) fn walk<E>(
     root: &Path,
     skip: Skip,
-    mut each: impl FnMut(Result<(&Path, &Metadata), walkdir::Error>) -> Result<(), E>,
+    mut each: impl FnMut(Result<(&Path, &Metadata), WalkError>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut entries = WalkDir::new(root).min_depth(1).follow_links(false).into_iter();
-    while let Some(entry) = entries.next() {
-        let entry = match entry {
-            Ok(entry) => entry,
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        let failed = |path: &Path, source| Err(WalkError { path: path.into(), source });
+        let entries = match fs::read_dir(root.join(&folder)) {
+            Ok(entries) => entries,
             Err(error) => {
-                each(Err(error))?;
+                each(failed(&folder, error))?;
                 continue;
             }
         };
-        let name = entry.file_name();
-        let top = entry.depth() == 1;
-        // A folder in the stamp's place holds what somebody else put there.
-        let stamp = top && name == STAMP && !entry.file_type().is_dir();
-        let edit = top && name == EDIT_FOLDER && skip == Skip::OursAndGit;
-        let git = skip == Skip::OursAndGit && name.eq_ignore_ascii_case(".git");
-        if stamp || edit || git {
-            if entry.file_type().is_dir() {
-                entries.skip_current_dir();
+        for entry in entries {
+            let named = entry.and_then(|entry| Ok((entry.file_type()?.is_dir(), entry)));
+            let (is_folder, entry) = match named {
+                Ok(named) => named,
+                Err(error) => {
+                    each(failed(&folder, error))?;
+                    continue;
+                }
+            };
+            let (name, top) = (entry.file_name(), folder.as_os_str().is_empty());
+            // A folder in the stamp's place holds what somebody else put there.
+            let stamp = top && name == STAMP && !is_folder;
+            let edit = top && name == EDIT_FOLDER && skip == Skip::OursAndGit;
+            let git = skip == Skip::OursAndGit && name.eq_ignore_ascii_case(".git");
+            if stamp || edit || git {
+                continue;
             }
-        } else if !entry.file_type().is_dir() {
-            let below = entry.path().strip_prefix(root).expect("a walk stays below its root");
+            let path = folder.join(&name);
+            if is_folder {
+                folders.push(path);
+                continue;
+            }
             match entry.metadata() {
-                Ok(meta) => each(Ok((below, &meta)))?,
-                Err(error) => each(Err(error))?,
+                Ok(meta) => each(Ok((&path, &meta)))?,
+                Err(error) => each(failed(&path, error))?,
             }
         }
     }

@@ -231,8 +231,9 @@ impl Survey {
                 match found {
                     Ok((path, meta)) => there.push((path.into(), Stat::of(meta))),
                     Err(error) => {
-                        let path = error.path().and_then(|p| p.strip_prefix(&root).ok());
-                        let path = path.unwrap_or(Path::new(".")).to_string_lossy().into_owned();
+                        let top = error.path.as_os_str().is_empty();
+                        let path = if top { Path::new(".") } else { &error.path };
+                        let path = path.to_string_lossy().into_owned();
                         unreadable.push(Finding::Unreadable { path, why: error.to_string() });
                     }
                 }
