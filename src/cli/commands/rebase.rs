@@ -11,8 +11,7 @@ use mlx_overlay_engine::rebase::session::{self, Session, State, Unresolved, work
 use mlx_overlay_engine::rebase::{
     Decision, Decisions, Names, NewPin, Plan, RebaseError, Stop, contract_names, plan, publish,
 };
-use mlx_overlay_engine::series::{Change, Series};
-use mlx_overlay_engine::snapshot::Tree;
+use mlx_overlay_engine::series::Change;
 
 use crate::cli::ends::{EndArgs, Start, Target};
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
@@ -123,10 +122,10 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     }
     let start = Start::open(&args.ends, ui)?;
     session.require_same(&start.series)?;
-    let accepted = accepted(&args.accept, &start.series)?;
+    let target = start.target(&session.state.to.to_string(), ui)?;
+    let accepted = accepted(&args.accept, &start, &target, &session.state.decisions)?;
     session.state.decisions.accepted.extend(accepted);
     session.save()?;
-    let target = start.target(&session.state.to.to_string(), ui)?;
     if let Some(entry) = &args.skip {
         skip(&mut session, &start, entry)?;
     } else if let Some(entry) = session.state.stopped.clone() {
@@ -135,9 +134,20 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     advance(session, &start, &target, ui)
 }
 
-/// `KIND NAME=REASON`, each of a contract that the series has.
-fn accepted(given: &[String], series: &Series) -> Result<Vec<(String, String)>, CommandError> {
-    let names = contract_names(series);
+/// `KIND NAME=REASON`, each of a contract that the series has, or that a plan made
+/// after `decisions` stops at: a patch that is made again may rest on other files.
+fn accepted(
+    given: &[String],
+    start: &Start,
+    target: &Target,
+    decisions: &Decisions,
+) -> Result<Vec<(String, String)>, CommandError> {
+    if given.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut names = contract_names(&start.series);
+    let plan = plan_with(start, target, decisions)?;
+    names.extend(plan.contracts.iter().map(|v| format!("{} {}", v.kind.as_str(), v.name)));
     let one = |text: &String| {
         let form = || CommandError::usage(format!("`{text}` is not 'KIND NAME=REASON'"));
         // A name may hold `=` itself.
@@ -168,9 +178,9 @@ fn near(name: &str, names: &BTreeSet<String>) -> Vec<String> {
 
 fn dry_run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let start = Start::open(&args.ends, ui)?;
-    let accepted = accepted(&args.accept, &start.series)?;
     let target = start.target(args.ends.to(), ui)?;
     require_pin(&start)?;
+    let accepted = accepted(&args.accept, &start, &target, &Decisions::default())?;
     let decisions = Decisions { accepted: accepted.into_iter().collect(), ..Decisions::default() };
     let plan = planned(&start, &target, &decisions, ui)?;
     render_rebase::planned(ui, &start.end(), &target.end, &plan, None);
@@ -180,7 +190,13 @@ fn dry_run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
 
 fn begin(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let start = Start::open(&args.ends, ui)?;
-    let accepted = accepted(&args.accept, &start.series)?;
+    let current = start.project.current.commit;
+    if start.pin.commit != current {
+        let what = format!("a rebase moves the pin of the project, which is {current}");
+        return Err(CommandError::usage(what)
+            .hint("leave --pin out, or name that pin in mlx-pin.toml first")
+            .hint("`overlay rebase --dry-run --pin …` plans the move of another"));
+    }
     let target = start.target(args.ends.to(), ui)?;
     let (Some(commit), Some(history)) = (&target.commit, &start.history) else {
         return Err(CommandError::usage(format!(
@@ -195,8 +211,9 @@ fn begin(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let upstream = history.path().display().to_string();
     let mut state =
         State::new(&start.series, start.pin.commit, commit.id, &target.end.name, &upstream);
-    state.decisions.accepted.extend(accepted);
     require_pin(&start)?;
+    let accepted = accepted(&args.accept, &start, &target, &state.decisions)?;
+    state.decisions.accepted.extend(accepted);
     let session = Session::begin(&start.project.root, state)?;
     advance(session, &start, &target, ui)
 }
@@ -219,8 +236,8 @@ fn advance(
     let root = start.project.root.clone();
     let plan = planned(start, target, &session.state.decisions, ui)?;
     match &plan.stop {
-        Some(Stop::Entry { report, files }) => {
-            session.stop(&report.name, files)?;
+        Some(Stop::Entry { report, parts }) => {
+            session.stop(&report.name, parts)?;
             render_rebase::planned(ui, &start.end(), &target.end, &plan, Some(&work_folder(&root)));
             Ok(Outcome::NeedsPerson)
         }
@@ -255,10 +272,7 @@ fn planned(
     decisions: &Decisions,
     ui: &mut Ui,
 ) -> Result<Plan, CommandError> {
-    let (pin, name) = (start.pin.short(), render_rebase::short(&target.end));
-    let names = Names { pin: &pin, target: &name, id: &target.id };
-    let tree: &dyn Tree = target.tree.as_ref();
-    let mut plan = plan(&start.series, start.tree.as_ref(), tree, names, decisions)?;
+    let mut plan = plan_with(start, target, decisions)?;
     if let (Some(history), Some(commit)) = (&start.history, &target.commit) {
         if !history.has(start.pin.commit) {
             ui.warn("this history does not have the pin's commit: no commits can be named");
@@ -299,59 +313,78 @@ fn skip(session: &mut Session, start: &Start, entry: &str) -> Result<(), Command
 }
 
 /// Takes the files in the work folder over as the result of the entry that
-/// stopped the rebase.
+/// stopped the rebase, where it can be laid.
 fn take(
     session: &mut Session,
     start: &Start,
     target: &Target,
     entry: &str,
 ) -> Result<(), CommandError> {
-    let bytes = match start.series.entries.iter().find(|e| e.name == entry).map(|e| &e.change) {
+    let change = start.series.entries.iter().find(|e| e.name == entry).map(|e| &e.change);
+    let taken = match change {
         // Contracts: nothing of ours lies in the work folder.
-        None => return unresolved(session.take_nothing()?, entry),
-        Some(Change::Derive(rule)) => return unresolved(session.take_rule(entry, rule)?, entry),
-        Some(Change::Patch { bytes, .. }) => bytes,
+        None => {
+            let nothing = session.take_nothing()?;
+            return nothing.map_err(|unresolved| left_open(unresolved, entry));
+        }
+        Some(Change::Derive(rule)) => session.taken_rule(entry, rule)?,
+        Some(Change::Patch { bytes, .. }) => {
+            let plan = plan_with(start, target, &session.state.decisions)?;
+            let Some(Stop::Entry { report, parts }) = &plan.stop else { return Ok(()) };
+            if report.name != entry {
+                return Ok(());
+            }
+            session.taken(parts, bytes)?
+        }
     };
-    let (pin, name) = (start.pin.short(), render_rebase::short(&target.end));
-    let names = Names { pin: &pin, target: &name, id: &target.id };
-    let decisions = &session.state.decisions;
-    let plan = plan(&start.series, start.tree.as_ref(), target.tree.as_ref(), names, decisions)?;
-    let Some(Stop::Entry { report, files }) = &plan.stop else { return Ok(()) };
-    if report.name != entry {
-        return Ok(());
-    }
-    let taken = session.take(entry, files, bytes)?;
-    unresolved(taken, entry)
+    let decision = taken.map_err(|unresolved| left_open(unresolved, entry))?;
+    // What is kept must be sure to be laid: the work folder goes.
+    let mut decisions = session.state.decisions.clone();
+    decisions.entries.insert(entry.into(), decision.clone());
+    plan_with(start, target, &decisions).map_err(|error| match error {
+        RebaseError::Decision { what, .. } => open(format!("what is in the work folder: {what}"))
+            .at(work_folder(&start.project.root).display(), None, None)
+            .hint("change it, then `overlay rebase --continue`")
+            .hint(leaves_out(entry)),
+        error => error.into(),
+    })?;
+    Ok(session.decide(entry, decision)?)
 }
 
-fn unresolved(taken: Result<(), Unresolved>, entry: &str) -> Result<(), CommandError> {
-    match taken {
-        Ok(()) => Ok(()),
-        Err(Unresolved::Unlisted { paths }) => {
+/// The plan alone, without the commits that landed what has landed.
+fn plan_with(start: &Start, target: &Target, decisions: &Decisions) -> Result<Plan, RebaseError> {
+    let (pin, name) = (start.pin.short(), render_rebase::short(&target.end));
+    let names = Names { pin: &pin, target: &name, id: &target.id };
+    plan(&start.series, start.tree.as_ref(), target.tree.as_ref(), names, decisions)
+}
+
+fn left_open(unresolved: Unresolved, entry: &str) -> CommandError {
+    match unresolved {
+        Unresolved::Unlisted { paths } => {
             let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
-            Err(open(format!(
+            open(format!(
                 "not of the entry, and not taken over: {}; with the work folder it would be lost",
                 paths.join(", ")
             ))
             .hint("move it away, then `overlay rebase --continue`")
-            .hint("a change of another file is an entry of its own in the series"))
+            .hint("a change of another file is an entry of its own in the series")
         }
-        Err(Unresolved::SameRule { path }) => {
-            Err(unsettled(&path, "the rule is as it was, and it did not fit", entry))
+        Unresolved::SameRule { path } => {
+            unsettled(&path, "the rule is as it was, and it did not fit", entry)
         }
-        Err(Unresolved::Untouched { path }) => {
+        Unresolved::Untouched { path } => {
             let what = "the file is as it was written, which settles nothing";
-            Err(unsettled(&path, what, entry))
+            unsettled(&path, what, entry)
         }
-        Err(Unresolved::Marker { path, line }) => Err(left(&path, line).hint(leaves_out(entry))),
-        Err(Unresolved::Missing { path }) => {
+        Unresolved::Marker { path, line } => left(&path, line).hint(leaves_out(entry)),
+        Unresolved::Missing { path } => {
             let what = "the file was not there, which settles nothing; it is written again";
-            Err(unsettled(&path, what, entry))
+            unsettled(&path, what, entry)
         }
-        Err(Unresolved::Nothing) => Err(open(format!(
+        Unresolved::Nothing => open(format!(
             "nothing of `{entry}` is left in the work folder: its files are upstream's"
         ))
-        .hint(format!("`overlay rebase --skip {}` says that this is meant", word(entry)))),
+        .hint(format!("`overlay rebase --skip {}` says that this is meant", word(entry))),
     }
 }
 

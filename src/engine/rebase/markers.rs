@@ -137,10 +137,20 @@ fn sided(
     out
 }
 
-/// The 1-based line of the first marker left in a text.
-pub(super) fn first_marker(text: &[u8]) -> Option<usize> {
+/// The 1-based line of the first marker left in a text. Where a line of `=======` is
+/// the file's `own`, such a line alone is none.
+pub(super) fn first_marker(text: &[u8], own: bool) -> Option<usize> {
     let marks: [&[u8]; 3] = [b"<<<<<<< upstream ", b"||||||| pin ", b">>>>>>> "];
-    let is_mark =
-        |l: &&[u8]| l.trim_ascii_end() == b"=======" || marks.iter().any(|m| l.starts_with(m));
+    let is_mark = |l: &&[u8]| marks.iter().any(|m| l.starts_with(m)) || !own && is_rule(l);
     lines(text).iter().position(is_mark).map(|at| at + 1)
+}
+
+/// Whether a line is the one that parts a conflict's sides.
+fn is_rule(line: &[u8]) -> bool {
+    line.trim_ascii_end() == b"======="
+}
+
+/// Whether a text without markers has a line that looks like one.
+pub(super) fn has_rule(text: &[u8]) -> bool {
+    lines(text).iter().any(|l| is_rule(l))
 }

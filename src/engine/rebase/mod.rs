@@ -7,6 +7,7 @@
 //! decisions on disk, and [`publish`] writes the new pin, all or nothing.
 
 mod markers;
+mod parts;
 mod plan;
 mod publish;
 mod remake;
@@ -25,6 +26,7 @@ use crate::lay::EntryReport;
 use crate::report::HunkClass;
 use crate::snapshot::{File, ReadError, TreePath};
 
+pub use parts::Part;
 pub use plan::{Names, contract_names, plan};
 pub use publish::{NewPin, publish};
 pub use remake::Remade;
@@ -115,13 +117,16 @@ impl Plan {
     /// Names the commits that landed entries, or hunks of them.
     pub fn name_causes(&mut self, trace: &Trace) {
         for planned in &mut self.entries {
-            let landed = |(i, h): (usize, &crate::report::HunkReport)| {
-                let item = Item::Hunk { entry: planned.name.clone(), number: i + 1 };
-                (h.class == HunkClass::Landed)
-                    .then(|| trace.cause(&item, State::Class(HunkClass::Landed)))
-                    .flatten()
-            };
-            let causes = planned.report.patch.hunks.iter().enumerate().filter_map(landed);
+            let landed = State::Class(HunkClass::Landed);
+            let entry = &planned.name;
+            let patch = &planned.report.patch;
+            let hunks =
+                patch.hunks.iter().enumerate().filter(|(_, h)| h.class == HunkClass::Landed);
+            let hunks = hunks.map(|(i, _)| Item::Hunk { entry: entry.clone(), number: i + 1 });
+            // A new name, a mode, an empty file have no hunks.
+            let files = patch.files.iter().filter(|f| f.class == HunkClass::Landed);
+            let files = files.map(|f| Item::File { entry: entry.clone(), path: f.path.clone() });
+            let causes = hunks.chain(files).filter_map(|item| trace.cause(&item, landed));
             let place = |cause: &&Cause| trace.steps.iter().position(|s| s.commit == **cause);
             planned.landed_by = causes.max_by_key(place).cloned();
         }
@@ -195,9 +200,9 @@ pub enum Stop {
     Entry {
         /// What was found of it.
         report: Box<EntryReport>,
-        /// Its files as a person finds them: merged, with markers.
+        /// Its parts: what holds, and files for a person, merged, with markers.
         #[serde(skip)]
-        files: Vec<Unfinished>,
+        parts: Vec<Part>,
     },
     /// Every entry holds, and these contracts do not.
     Contracts {
@@ -206,18 +211,22 @@ pub enum Stop {
     },
 }
 
-/// A file of an entry that stopped a rebase.
+/// A file in the work folder, of an entry that stops a rebase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Its path in the target.
+    /// Its path in the target once it is finished.
     pub path: TreePath,
+    /// The target's file that it is moved from, where the entry moves one.
+    pub from: Option<TreePath>,
+    /// A file of the target that goes besides.
+    pub gone: Option<(TreePath, File)>,
     /// The target's file before the entry; nothing where upstream has none.
     pub before: Option<File>,
-    /// The file with markers.
+    /// The file as it is written, with markers and the mode it is to have.
     pub marked: File,
-    /// Whether the entry holds in it. Where it does not, the file as it was
-    /// written is no answer.
-    pub holds: bool,
+    /// The entry's own patch of it, where it holds: as it was written, it stands for
+    /// that. Where it does not hold, the file as it was written is no answer.
+    pub own: Option<Vec<u8>>,
     /// The entry deletes it: that it is gone can be a person's answer.
     pub deleted: bool,
 }
@@ -271,3 +280,6 @@ impl From<crate::lay::LayError> for RebaseError {
         RebaseError::Drift(error.into())
     }
 }
+
+#[cfg(test)]
+mod tests;

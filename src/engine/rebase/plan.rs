@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 
 use crate::apply::Ground;
 use crate::contract::{self, Contracts, Verdict};
+use crate::cpp;
 use crate::derive::Rule;
 use crate::drift::{Missing, blame, originals};
 use crate::lay::{EntryReport, PatchParts, STRIP, lay_entry, pass_over};
-use crate::patch::{self, Body, Patch};
+use crate::patch::{self, Patch};
 use crate::report::HunkClass;
 use crate::series::{Change, Entry, Series};
 use crate::snapshot::{File, Mode, Snapshot, Tree, TreePath};
 
-use super::markers::{self, Sides};
+use super::markers::Sides;
+use super::parts::{Part, parts};
 use super::remake::{Around, Remade, remake};
 use super::{
     Decision, Decisions, Outcome, Plan, Planned, RebaseError, Stop, Unfinished, series_text,
@@ -91,12 +93,13 @@ fn step<'t>(
         }));
     }
     // Whatever was laid of an entry that does not hold is taken back.
-    ground.target = before.clone();
+    let after = std::mem::replace(&mut ground.target, before.clone());
     ground.base = Some(base.clone());
     match decisions.entries.get(&entry.name) {
         None => {
-            let files = unfinished(entry, &report, &base, &before, names)?;
-            Ok(Err(Stop::Entry { report: Box::new(report), files }))
+            let around = Around { base: &base, before: &before, after: &after };
+            let parts = unfinished(entry, &report, &around, names)?;
+            Ok(Err(Stop::Entry { report: Box::new(report), parts }))
         }
         Some(Decision::Skip) => {
             pass_over(entry, ground)?;
@@ -114,10 +117,14 @@ fn step<'t>(
             let original = entry;
             let entry = Entry { change: Change::Derive(rule.clone()), ..original.clone() };
             let mut alone = Ground { target: before.clone(), base: None };
-            let report = lay_entry(&entry, &mut alone)?;
+            let mut report = lay_entry(&entry, &mut alone)?;
             if !report.holds() {
-                let files = unfinished(&entry, &report, &base, &before, names)?;
-                return Ok(Err(Stop::Entry { report: Box::new(report), files }));
+                let around = Around { base: &base, before: &before, after: &after };
+                let parts = unfinished(&entry, &report, &around, names)?;
+                return Ok(Err(Stop::Entry { report: Box::new(report), parts }));
+            }
+            if let (Change::Derive(old), Some(derived)) = (&original.change, &mut report.derived) {
+                derived.source_changed = text_of(old, &base)? != text_of(rule, &before)?;
             }
             pass_over(original, ground)?;
             ground.target = alone.target;
@@ -126,6 +133,17 @@ fn step<'t>(
             Ok(Ok(Planned { name, outcome, report, landed_by: None, patch: None, rule }))
         }
     }
+}
+
+/// The meaning-bearing tokens of a rule's original, its own name left out: upstream
+/// may have given it another.
+fn text_of(rule: &Rule, tree: &dyn Tree) -> Result<Option<Vec<Vec<u8>>>, RebaseError> {
+    let Some(file) = tree.file(&rule.file)? else { return Ok(None) };
+    let Ok(found) = cpp::find(&file.bytes, &rule.function) else { return Ok(None) };
+    let name = &file.bytes[found.name.clone()];
+    let tokens = cpp::meaning(&file.bytes[found.span.clone()]);
+    let unnamed = |token: &[u8]| if token == name { Vec::new() } else { token.to_vec() };
+    Ok(Some(tokens.into_iter().map(unnamed).collect()))
 }
 
 /// What becomes of an entry that holds.
@@ -179,7 +197,10 @@ fn resolved(
     let laid = alone.apply(&entry.name, &parsed, STRIP).map_err(|e| wrong(e.to_string()))?;
     let exact = |c: HunkClass| c == HunkClass::Exact;
     if !laid.hunks.iter().all(|h| exact(h.class)) || !laid.files.iter().all(|f| exact(f.class)) {
-        return Err(wrong("the series before it is another now; resolve it again".into()));
+        let whys = laid.hunks.iter().filter(|h| !exact(h.class)).filter_map(|h| h.why.as_ref());
+        let whys = whys.chain(laid.files.iter().filter_map(|f| f.why.as_ref()));
+        let why = whys.map(|why| format!(": {why}")).next().unwrap_or_default();
+        return Err(wrong(format!("it cannot be laid on the target{why}")));
     }
     ground.target = alone.target;
     let patch =
@@ -187,52 +208,25 @@ fn resolved(
     Ok(EntryReport { patch, ..report })
 }
 
-/// The entry's files for a person to finish.
+/// The entry's files for a person to finish, and what holds of it.
 fn unfinished(
     entry: &Entry,
     report: &EntryReport,
-    base: &Snapshot<'_>,
-    before: &Snapshot<'_>,
+    around: &Around<'_, '_>,
     names: Names<'_>,
-) -> Result<Vec<Unfinished>, RebaseError> {
+) -> Result<Vec<Part>, RebaseError> {
     let bytes = match &entry.change {
         Change::Patch { bytes, .. } => bytes,
-        Change::Derive(rule) => return Ok(rule_file(entry, rule, report).into_iter().collect()),
+        Change::Derive(rule) => {
+            return Ok(rule_file(entry, rule, report).map(Part::Work).into_iter().collect());
+        }
     };
     let sides = Sides { target: names.target, pin: names.pin, entry: &entry.name };
     // What the entry made of the pin, where a file is taken as a whole.
-    let mut ours = Ground { target: base.clone(), base: Some(base.clone()) };
+    let mut ours = Ground { target: around.base.clone(), base: Some(around.base.clone()) };
     lay_entry(entry, &mut ours)?;
-    let mut files: Vec<Unfinished> = Vec::new();
-    for (file, judged) in parsed(entry, bytes)?.files.iter().zip(&report.patch.files) {
-        let then = judged.from.as_ref().unwrap_or(&judged.path);
-        let now = before.file(&judged.path)?;
-        let mode = now.as_ref().map_or(Mode::Regular, |f| f.mode);
-        let was = base.file(then)?;
-        let made = ours.target.file(then)?;
-        let holds = judged.class.holds();
-        let bytes = |file: &Option<File>| file.as_ref().map(|f| f.bytes.to_vec());
-        let marked = match (&file.body, &now, &was) {
-            (Body::Text(hunks), Some(now), Some(was)) => {
-                markers::marked(hunks, &was.bytes, &now.bytes, &sides)
-            }
-            (Body::Text(_), ..) if !holds => {
-                let [now, was, made] = [&now, &was, &made].map(|f| bytes(f).unwrap_or_default());
-                markers::whole_file(&now, &was, &made, &sides)
-            }
-            (_, Some(now), _) => now.bytes.to_vec(),
-            _ => bytes(&made).unwrap_or_default(),
-        };
-        files.retain(|f| f.path != judged.path);
-        files.push(Unfinished {
-            path: judged.path.clone(),
-            before: now,
-            marked: File::new(mode, marked),
-            holds,
-            deleted: judged.operation == "delete",
-        });
-    }
-    Ok(files)
+    let PatchParts { files, hunks, .. } = &report.patch;
+    Ok(parts(&parsed(entry, bytes)?, files, hunks, &ours.target, around, &sides)?)
 }
 
 /// The rule of a derived function, for a person to change.
@@ -245,7 +239,8 @@ fn rule_file(entry: &Entry, rule: &Rule, report: &EntryReport) -> Option<Unfinis
          {rule}"
     );
     let marked = File::new(Mode::Regular, text.into_bytes());
-    Some(Unfinished { path, before: None, marked, holds: false, deleted: false })
+    let (from, gone, before, own) = (None, None, None, None);
+    Some(Unfinished { path, from, gone, before, marked, own, deleted: false })
 }
 
 /// The file in the work folder that holds an entry's rule.

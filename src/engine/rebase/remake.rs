@@ -71,6 +71,54 @@ pub(super) fn remake(
     })
 }
 
+/// A file patch alone, without its prose, made for the target; nothing where it has
+/// landed.
+pub(super) fn part(
+    file: &FilePatch,
+    report: &FileReport,
+    hunks: &[HunkReport],
+    around: &Around<'_, '_>,
+) -> Result<Vec<u8>, ReadError> {
+    let file = FilePatch { prose: Vec::new(), ..file.clone() };
+    let Some(printed) = remake_file(&file, report, hunks, around)? else { return Ok(Vec::new()) };
+    let from = report.from.as_ref().unwrap_or(&report.path);
+    let paths = [from, &report.path];
+    if gives_files(&printed, paths, around)? {
+        return Ok(printed);
+    }
+    let (old, new) = (around.before.file(from)?, around.after.file(&report.path)?);
+    if let (true, Some(old), Some(new)) = (moves(&file), &old, &new) {
+        let moved = moved(file.operation, paths, old, new);
+        if gives_files(&moved, paths, around)? {
+            return Ok(moved);
+        }
+    }
+    let mut plain = Vec::new();
+    for path in if paths[0] == paths[1] { &paths[1..] } else { &paths[..] } {
+        plain.extend(difference(path, around.before.file(path)?, around.after.file(path)?));
+    }
+    Ok(plain)
+}
+
+fn moves(file: &FilePatch) -> bool {
+    matches!(file.operation, Operation::Rename | Operation::Copy)
+}
+
+/// Whether a patch, laid on the target before, gives these files as they are after.
+fn gives_files(
+    bytes: &[u8],
+    paths: [&TreePath; 2],
+    around: &Around<'_, '_>,
+) -> Result<bool, ReadError> {
+    let Some(laid) = laid(bytes, around) else { return Ok(false) };
+    for path in paths {
+        if laid.file(path)? != around.after.file(path)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// One file's part; nothing where it has landed.
 fn remake_file(
     file: &FilePatch,
@@ -142,21 +190,28 @@ fn refreshed(file: &FilePatch, report: &FileReport, before: &File, after: &File)
 
 /// Whether a patch, laid on the target before, gives the target after.
 fn gives(bytes: &[u8], around: &Around<'_, '_>) -> Result<bool, ReadError> {
-    let Ok(parsed) = patch::parse(bytes) else { return Ok(false) };
-    let mut ground = Ground { target: around.before.clone(), base: Some(around.before.clone()) };
-    match ground.apply("", &parsed, STRIP) {
-        Ok(report) if report.holds() => {}
-        _ => return Ok(false),
-    }
-    let exact = |report: &crate::snapshot::TreePath| -> Result<bool, ReadError> {
-        Ok(ground.target.file(report)? == around.after.file(report)?)
+    let Some(laid) = laid(bytes, around) else { return Ok(false) };
+    let exact = |path: &TreePath| -> Result<bool, ReadError> {
+        Ok(laid.file(path)? == around.after.file(path)?)
     };
-    for path in ground.target.edits().keys().chain(around.after.edits().keys()) {
+    for path in laid.edits().keys().chain(around.after.edits().keys()) {
         if !exact(path)? {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// The target before, with a patch laid on it at the very places it states; nothing
+/// where it does not hold there.
+fn laid<'t>(bytes: &[u8], around: &Around<'_, 't>) -> Option<Snapshot<'t>> {
+    let parsed = patch::parse(bytes).ok()?;
+    let mut ground = Ground { target: around.before.clone(), base: Some(around.before.clone()) };
+    let report = ground.apply("", &parsed, STRIP).ok()?;
+    let exact = |c: HunkClass| c == HunkClass::Exact;
+    let holds =
+        report.files.iter().all(|f| exact(f.class)) && report.hunks.iter().all(|h| exact(h.class));
+    holds.then_some(ground.target)
 }
 
 /// The patch as a plain diff of the files it changes, its prose kept: for what
@@ -176,6 +231,30 @@ fn plain(
     }
     out.extend_from_slice(&patch.trailer);
     Ok(out)
+}
+
+/// The move of a file to another name, and what changes in it, as a git patch.
+pub(super) fn moved(
+    operation: Operation,
+    [from, to]: [&TreePath; 2],
+    before: &File,
+    after: &File,
+) -> Vec<u8> {
+    let verb = if operation == Operation::Copy { "copy" } else { "rename" };
+    let mut out = format!("diff --git a/{from} b/{to}\n");
+    if before.mode != after.mode {
+        let (old, new) = (before.mode.as_str(), after.mode.as_str());
+        out.push_str(&format!("old mode {old}\nnew mode {new}\n"));
+    }
+    out.push_str(&format!("{verb} from {from}\n{verb} to {to}\n"));
+    if before.bytes != after.bytes {
+        out.push_str(&text::index_line(&before.bytes, &after.bytes, 11, None));
+        out.push_str(&format!("--- a/{from}\n+++ b/{to}\n"));
+    }
+    let (old, new) = (lines(&before.bytes), lines(&after.bytes));
+    let mut out = out.into_bytes();
+    out.extend(text::hunks(&old, &text::edits(&old, &new)));
+    out
 }
 
 /// The change of one file as a git patch; nothing where there is none.

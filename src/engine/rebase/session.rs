@@ -10,19 +10,21 @@
 //! series and the trees. So a kill at any point loses nothing that was decided.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::derive::Rule;
+use crate::patch::Operation;
 use crate::pin::Project;
 use crate::series::{Change, SERIES_FILE, Series};
 use crate::snapshot::{File, Mode, ObjectId, TreePath};
 use crate::work_folder::{self, LOCK, Owner};
 
 use super::publish::{clear, io, remove, require_free, restore, with_draft, write};
-use super::{Decision, Decisions, RebaseError, Unfinished, markers, plan, remake};
+use super::{Decision, Decisions, Part, RebaseError, Unfinished, markers, plan, remake};
 
 /// The folder, beside `mlx-pin.toml`.
 pub const FOLDER: &str = ".overlay-rebase";
@@ -226,11 +228,11 @@ impl Session {
     ///
     /// # Errors
     /// They cannot be written.
-    pub fn stop(&mut self, what: &str, files: &[Unfinished]) -> Result<(), RebaseError> {
+    pub fn stop(&mut self, what: &str, parts: &[Part]) -> Result<(), RebaseError> {
         let work = work_folder(&self.root);
         if self.state.stopped.as_deref() != Some(what) || !work.is_dir() {
             remove(&work)?;
-            for file in files {
+            for file in in_work(parts) {
                 write_work(&work, file)?;
             }
             self.state.stopped = Some(what.into());
@@ -238,19 +240,18 @@ impl Session {
         self.save()
     }
 
-    /// Takes a person's files over as the entry's new patch. `original` is the
-    /// patch it takes the place of, whose prose it keeps.
+    /// What a person's files make of an entry: its new patch. `original` is the
+    /// patch it takes the place of, whose prose it keeps. Nothing is decided yet.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn take(
-        &mut self,
-        entry: &str,
-        files: &[Unfinished],
+    pub fn taken(
+        &self,
+        parts: &[Part],
         original: &[u8],
-    ) -> Result<Result<(), Unresolved>, RebaseError> {
+    ) -> Result<Result<Decision, Unresolved>, RebaseError> {
         let work = work_folder(&self.root);
-        if let Some(unlisted) = self.unlisted(files.iter().map(|f| &f.path))? {
+        if let Some(unlisted) = self.unlisted(in_work(parts).map(|f| &f.path))? {
             return Ok(Err(unlisted));
         }
         let prose = crate::patch::parse(original)
@@ -258,40 +259,47 @@ impl Session {
             .and_then(|p| p.files.first().map(|f| f.prose.clone()))
             .unwrap_or_default();
         let mut patch = Vec::new();
-        let mut sorted: Vec<&Unfinished> = files.iter().collect();
-        sorted.sort_by(|a, b| a.path.cmp(&b.path));
-        for file in sorted {
+        for part in parts {
+            let file = match part {
+                Part::Kept(own) => {
+                    patch.extend_from_slice(own);
+                    continue;
+                }
+                Part::Work(file) => file,
+            };
             let (path, now) = finished(&work, file)?;
             if now.is_none() && !file.deleted {
                 write_work(&work, file)?;
                 return Ok(Err(Unresolved::Missing { path }));
             }
-            if let Some(line) = now.as_ref().and_then(|f| markers::first_marker(&f.bytes)) {
+            let ruled = file.before.as_ref().is_some_and(|f| markers::has_rule(&f.bytes))
+                || file.own.is_some() && markers::has_rule(&file.marked.bytes);
+            if let Some(line) = now.as_ref().and_then(|f| markers::first_marker(&f.bytes, ruled)) {
                 return Ok(Err(Unresolved::Marker { path, line }));
             }
-            // Bytes that cannot hold markers, of a file taken as a whole.
-            if !file.holds && now.as_ref().is_some_and(|f| f.bytes == file.marked.bytes) {
-                return Ok(Err(Unresolved::Untouched { path }));
+            match (now.as_ref() == Some(&file.marked), &file.own) {
+                (true, Some(own)) => patch.extend_from_slice(own),
+                // Bytes that cannot hold markers, of a file taken as a whole.
+                (true, None) => return Ok(Err(Unresolved::Untouched { path })),
+                (false, _) => patch.extend(change(file, now)),
             }
-            patch.extend(remake::difference(&file.path, file.before.clone(), now));
         }
         if patch.is_empty() {
             return Ok(Err(Unresolved::Nothing));
         }
-        self.decide(entry, Decision::Patch([prose, patch].concat()))?;
-        Ok(Ok(()))
+        Ok(Ok(Decision::Patch([prose, patch].concat())))
     }
 
-    /// Takes a person's rule over, of an entry that derives a function by the
-    /// rule `original`.
+    /// As [`Session::taken`], of an entry that derives a function by the rule
+    /// `original`.
     ///
     /// # Errors
     /// The file cannot be read, or holds no rule.
-    pub fn take_rule(
-        &mut self,
+    pub fn taken_rule(
+        &self,
         entry: &str,
         original: &Rule,
-    ) -> Result<Result<(), Unresolved>, RebaseError> {
+    ) -> Result<Result<Decision, Unresolved>, RebaseError> {
         let rule = plan::rule_path(entry);
         if let Some(unlisted) = self.unlisted(rule.iter())? {
             return Ok(Err(unlisted));
@@ -310,8 +318,7 @@ impl Session {
         if rule == (Rule { acknowledged: Vec::new(), ..before.clone() }) {
             return Ok(Err(Unresolved::SameRule { path }));
         }
-        self.decide(entry, Decision::Rule(rule))?;
-        Ok(Ok(()))
+        Ok(Ok(Decision::Rule(rule)))
     }
 
     /// Goes on from contracts, for which no file has to be finished.
@@ -447,25 +454,57 @@ fn sweep(folder: &Path) -> Result<(), RebaseError> {
     remove(folder)
 }
 
+/// The files among the parts of an entry.
+fn in_work(parts: &[Part]) -> impl Iterator<Item = &Unfinished> {
+    parts.iter().filter_map(|part| match part {
+        Part::Work(file) => Some(file),
+        Part::Kept(_) => None,
+    })
+}
+
+/// What a person made of a file, as a patch of the target.
+fn change(file: &Unfinished, now: Option<File>) -> Vec<u8> {
+    let mut patch = match (&file.from, &file.before, now) {
+        (Some(from), Some(before), Some(now)) => {
+            remake::moved(Operation::Rename, [from, &file.path], before, &now)
+        }
+        (_, before, now) => remake::difference(&file.path, before.clone(), now),
+    };
+    if let Some((path, gone)) = &file.gone {
+        patch.extend(remake::difference(path, Some(gone.clone()), None));
+    }
+    patch
+}
+
 /// Writes a file for a person to finish.
 fn write_work(work: &Path, file: &Unfinished) -> Result<(), RebaseError> {
     let path = work.join(file.path.as_str());
     let folder = path.parent().unwrap_or(work);
     fs::create_dir_all(folder).map_err(io(folder, "cannot be made"))?;
-    write(&path, &file.marked.bytes)
+    write(&path, &file.marked.bytes)?;
+    if file.marked.mode == Mode::Executable {
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&path, mode).map_err(io(&path, "cannot be made executable"))?;
+    }
+    Ok(())
 }
 
-/// A person's file; a mode that the file system cannot tell is the one before.
+/// A person's file. What the work folder shows of a mode is whether it can be run.
 fn finished(work: &Path, file: &Unfinished) -> Result<(PathBuf, Option<File>), RebaseError> {
     let path = work.join(file.path.as_str());
-    match fs::read(&path) {
-        Ok(bytes) => {
-            let mode = file.before.as_ref().map_or(Mode::Regular, |f| f.mode);
-            Ok((path, Some(File::new(mode, bytes))))
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok((path, None)),
-        Err(e) => Err(io(&path, "cannot be read")(e)),
-    }
+    let cannot = || io(&path, "cannot be read");
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((path, None)),
+        Err(e) => return Err(cannot()(e)),
+    };
+    let runs = fs::metadata(&path).map_err(cannot())?.permissions().mode() & 0o100 != 0;
+    let mode = match file.marked.mode {
+        Mode::Regular | Mode::Executable if runs => Mode::Executable,
+        Mode::Regular | Mode::Executable => Mode::Regular,
+        other => other,
+    };
+    Ok((path, Some(File::new(mode, bytes))))
 }
 
 fn lock(root: &Path) -> Result<fs::File, RebaseError> {

@@ -24,6 +24,9 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/a-series-edited-on-the-way-is-refused", rebase_edited);
     test("rebase/a-taken-name-is-mended-in-the-rule", rebase_rule);
     test("rebase/a-renamed-file-is-followed", rebase_renamed);
+    test("rebase/a-conflict-in-a-renamed-file-is-finished-there", rebase_renamed_conflict);
+    test("rebase/a-rule-for-another-original-is-looked-at", rebase_rule_changed);
+    test("rebase/another-pin-than-the-project-s-is-refused", rebase_other_pin);
     test("rebase/a-moved-pin-can-still-be-given-up", rebase_abort_moved);
     test("rebase/a-folder-that-is-there-stays", rebase_taken_folder);
 }
@@ -504,6 +507,64 @@ fn rebase_renamed() {
     bump.run(&["apply", "--out", "out-new"]).assert_status(0);
     let text = bump.read("out-new/r.h");
     assert!(text.contains("int helper_copy(int a) {") && text.contains("// ours"), "{text}");
+}
+
+fn rebase_renamed_conflict() {
+    let bump = Bump::new();
+    bump.branch("side", 0, "Rename and triple it (#23)", |clone| {
+        let text = fs::read_to_string(clone.join("q.h")).unwrap();
+        fs::remove_file(clone.join("q.h")).unwrap();
+        fs::write(clone.join("r.h"), text.replace("x = x * 2;", "x = x * 3;")).unwrap();
+    });
+    bump.run(&["rebase", "--to", "side"]).assert_status(1);
+    let work = ".overlay-rebase/work/r.h";
+    let marked = bump.read(work);
+    let begin = marked.find("<<<<<<<").expect("a conflict");
+    let end = marked.find(">>>>>>> ours\n").expect("its end") + ">>>>>>> ours\n".len();
+    bump.write(work, &format!("{}  x = x * 3; // ours\n{}", &marked[..begin], &marked[end..]));
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    // What it says to run can be run.
+    let accept = "note ours: r.h";
+    assert!(run.stdout().contains(&format!("--accept '{accept}=")), "{}", run.shown());
+    bump.run(&["rebase", "--continue", "--accept", &format!("{accept}=ok")]).assert_status(0);
+    assert_eq!(bump.run(&["drift", "--to", "side"]).status(), Some(0));
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    assert!(bump.read("out-new/r.h").contains("x = x * 3; // ours"));
+}
+
+fn rebase_rule_changed() {
+    let bump = Bump::new();
+    bump.branch("side", 0, "Name it otherwise and change it (#24)", |clone| {
+        let text = fs::read_to_string(clone.join("q.h")).unwrap();
+        let text =
+            text.replace("int helper(", "int helper2(").replace("int b = a + 1;", "int b = a - 1;");
+        fs::write(clone.join("q.h"), text).unwrap();
+    });
+    bump.run(&["rebase", "--to", "side"]).assert_status(1);
+    let work = ".overlay-rebase/work/helper-copy.rule.toml";
+    let rule = bump.read(work).replace("function = \"helper\"", "function = \"helper2\"");
+    bump.write(work, &rule);
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    assert!(
+        run.stdout().contains("changed      derive helper_copy from helper"),
+        "{}",
+        run.shown()
+    );
+    let accept = "derive helper_copy from helper=looked at";
+    bump.run(&["rebase", "--continue", "--accept", accept]).assert_status(0);
+    assert_eq!(bump.run(&["drift", "--to", "side"]).status(), Some(0));
+}
+
+fn rebase_other_pin() {
+    let bump = Bump::new();
+    bump.run(&["rebase", "--to", &bump.commits[1]]).assert_status(0);
+    let before = bump.files();
+    let run = bump.run(&["rebase", "--pin", &bump.commits[0][..8], "--to", "main"]);
+    run.assert_status(2);
+    assert!(run.stderr().contains("a rebase moves the pin of the project"), "{}", run.shown());
+    assert_eq!(bump.files(), before);
 }
 
 fn rebase_abort_moved() {

@@ -6,7 +6,7 @@ use mlx_overlay_engine::lay::lay;
 use mlx_overlay_engine::listing::Listing;
 use mlx_overlay_engine::pin::Project;
 use mlx_overlay_engine::rebase::{
-    Decision, Decisions, Names, NewPin, Outcome, Stop, plan, publish,
+    Decision, Decisions, Names, NewPin, Outcome, Part, Stop, plan, publish,
 };
 use mlx_overlay_engine::series::Series;
 use mlx_overlay_engine::snapshot::{Tree, TreePath};
@@ -239,9 +239,10 @@ fn planned() {
     let series = made::series(&old, &OVER_V0_31_2, CONTRACTS);
     let names = Names { pin: "v0.31.2", target: "june", id: JUNE };
     let first = plan(&series, &old, &new, names, &Decisions::default()).unwrap();
-    let Some(Stop::Entry { report, files }) = &first.stop else { panic!("{first:?}") };
-    assert_eq!((report.name.as_str(), files.len(), first.entries.len()), ("abort", 1, 0));
-    let marked = String::from_utf8(files[0].marked.bytes.to_vec()).unwrap();
+    let Some(Stop::Entry { report, parts }) = &first.stop else { panic!("{first:?}") };
+    assert_eq!((report.name.as_str(), first.entries.len()), ("abort", 0));
+    let [Part::Work(file)] = &parts[..] else { panic!("{parts:?}") };
+    let marked = String::from_utf8(file.marked.bytes.to_vec()).unwrap();
     assert!(marked.contains("bool is_main_thread() {"), "upstream's side is there");
     assert!(marked.contains("=======\n") && marked.contains("  std::terminate();\n"), "and ours");
 }

@@ -1,0 +1,227 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::session::{Session, State, Unresolved, work_folder};
+use super::*;
+use crate::apply::Ground;
+use crate::contract::Contracts;
+use crate::series::{Change, Entry, Forwarded, SERIES_FILE, Series};
+use crate::snapshot::{MemoryTree, Mode, ObjectId, Tree};
+use crate::stored::Place;
+
+const RENAME: &str = "\
+diff --git a/a.cpp b/b.cpp
+rename from a.cpp
+rename to b.cpp
+--- a/a.cpp
++++ b/b.cpp
+@@ -1,5 +1,5 @@
+ one
+ two
+-three
++three of ours
+ four
+ five
+";
+const EDIT: &str = "--- a/z.cpp\n+++ b/z.cpp\n@@ -1,3 +1,3 @@\n one\n-two\n+two of ours\n three\n";
+const LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
+
+/// A file by its name, its mode and its text.
+type Given<'g> = (&'g str, Mode, &'g str);
+
+fn text<'g>(name: &'g str, text: &'g str) -> Given<'g> {
+    (name, Mode::Regular, text)
+}
+
+fn tree(files: &[Given<'_>]) -> MemoryTree {
+    let file = |(name, mode, text): &Given<'_>| {
+        (TreePath::new(name).expect("plain"), File::new(*mode, text.as_bytes()))
+    };
+    MemoryTree(files.iter().map(file).collect())
+}
+
+fn entry(change: Change) -> Entry {
+    Entry {
+        name: "e".into(),
+        change,
+        group: "metal".into(),
+        reason: "it must".into(),
+        forwarded: Forwarded::No,
+        applied_upstream: None,
+        place: Place { file: SERIES_FILE.into(), line: 1 },
+    }
+}
+
+fn series(folder: &Path, patch: &str) -> Series {
+    let change = Change::Patch { path: "e.patch".into(), bytes: patch.into() };
+    let folder = folder.to_path_buf();
+    Series { folder, entries: vec![entry(change)], contracts: Contracts::default() }
+}
+
+/// A stop at a patch, what `edit` does to the work folder, and the target's tree
+/// after it is taken; or what was in the way.
+fn finished(
+    (pin, target): (&[Given<'_>], &[Given<'_>]),
+    patch: &str,
+    edit: impl FnOnce(&Path),
+) -> Result<Vec<(String, Mode, String)>, Unresolved> {
+    let (pin, target) = (tree(pin), tree(target));
+    let root = tempfile::tempdir().expect("a folder");
+    let series = series(root.path(), patch);
+    let ids = ["1", "2"].map(|d| d.repeat(40).parse::<ObjectId>().expect("an id"));
+    let state = State::new(&series, ids[0], ids[1], "to", "");
+    let mut session = Session::begin(root.path(), state).expect("none is under way");
+    let id = ids[1].to_string();
+    let names = Names { pin: "pin", target: "to", id: &id };
+    let planned =
+        |decisions: &Decisions| plan(&series, &pin, &target, names, decisions).expect("planned");
+    let stop = planned(&Decisions::default()).stop.expect("it stops");
+    let Stop::Entry { parts, .. } = stop else { panic!("{stop:?}") };
+    session.stop("e", &parts).expect("written");
+    edit(&work_folder(root.path()));
+    let decision = session.taken(&parts, patch.as_bytes()).expect("read")?;
+    session.decide("e", decision).expect("kept");
+    let plan = planned(&session.state.decisions);
+    let bytes = plan.entries[0].patch.clone().expect("a person's patch");
+    let parsed = crate::patch::parse(&bytes).expect("it parses");
+    let mut ground = Ground::mapped(&target, &target);
+    let report = ground.apply("e", &parsed, 1).expect("judged");
+    assert!(report.holds(), "{}", String::from_utf8_lossy(&bytes));
+    let file = |path: TreePath| {
+        let file = ground.target.file(&path).expect("memory").expect("listed");
+        (path.to_string(), file.mode, String::from_utf8_lossy(&file.bytes).into_owned())
+    };
+    Ok(ground.target.paths().into_iter().map(file).collect())
+}
+
+fn write(work: &Path, name: &str, text: &str) {
+    fs::write(work.join(name), text).expect("written");
+}
+
+fn read(work: &Path, name: &str) -> String {
+    fs::read_to_string(work.join(name)).expect("it is there")
+}
+
+fn found(name: &str, mode: Mode, text: &str) -> (String, Mode, String) {
+    (name.into(), mode, text.into())
+}
+
+#[test]
+fn a_rename_that_stops_is_finished_under_its_new_name() {
+    let theirs = LINES.replace("three", "three of theirs");
+    let files = finished((&[text("a.cpp", LINES)], &[text("a.cpp", &theirs)]), RENAME, |work| {
+        let marked = read(work, "b.cpp");
+        assert!(
+            marked.contains("\nthree of theirs\n") && marked.contains("\n=======\n"),
+            "{marked}"
+        );
+        write(work, "b.cpp", &LINES.replace("three", "three of both"));
+    });
+    let both = LINES.replace("three", "three of both");
+    assert_eq!(files, Ok(vec![found("b.cpp", Mode::Regular, &both)]));
+}
+
+#[test]
+fn a_file_that_holds_beside_one_that_does_not_keeps_what_is_made_of_it() {
+    let link = "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+a.cpp\n\\ \
+                No newline at end of file\n";
+    let gone = "diff --git a/g b/g\ndeleted file mode 100644\n--- a/g\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n";
+    let mode = "diff --git a/m b/m\nold mode 100644\nnew mode 100755\n";
+    let patch = format!("diff --git a/z.cpp b/z.cpp\n{EDIT}{RENAME}{link}{gone}{mode}");
+    // The renamed file moved a line down.
+    let (moved, pin) = (format!("zero\n{LINES}"), "one\ntwo\nthree\n");
+    let rest = [text("g", "gone\n"), text("m", "run\n")];
+    let pin = [text("a.cpp", LINES), rest[0], rest[1], text("z.cpp", pin)];
+    let target = [text("a.cpp", &moved), rest[0], rest[1], text("z.cpp", "one\n2\nthree\n")];
+    let files = finished((&pin, &target), &patch, |work| {
+        let mut there: Vec<_> = fs::read_dir(work).expect("a folder").flatten().collect();
+        there.sort_by_key(fs::DirEntry::file_name);
+        let there: Vec<_> = there.iter().map(|e| e.file_name()).collect();
+        assert_eq!(there, ["m", "z.cpp"], "what can be edited");
+        write(work, "z.cpp", "one\nboth\nthree\n");
+    });
+    let ours = moved.replace("three", "three of ours");
+    let expected = vec![
+        found("b.cpp", Mode::Regular, &ours),
+        found("l", Mode::Symlink, "a.cpp"),
+        found("m", Mode::Executable, "run\n"),
+        found("z.cpp", Mode::Regular, "one\nboth\nthree\n"),
+    ];
+    assert_eq!(files, Ok(expected));
+}
+
+#[test]
+fn a_mode_is_made_in_a_file_that_stops_and_a_person_can_change_it() {
+    let patch = format!("diff --git a/z.cpp b/z.cpp\nold mode 100644\nnew mode 100755\n{EDIT}");
+    let (pin, target) = ([text("z.cpp", "one\ntwo\nthree\n")], [text("z.cpp", "one\n2\nthree\n")]);
+    for (runs, mode) in [(None, Mode::Executable), (Some(0o644), Mode::Regular)] {
+        let files = finished((&pin, &target), &patch, |work| {
+            let path = work.join("z.cpp");
+            fs::write(&path, "one\nboth\nthree\n").expect("written");
+            if let Some(bits) = runs {
+                fs::set_permissions(&path, fs::Permissions::from_mode(bits)).expect("changed");
+            }
+        });
+        assert_eq!(files, Ok(vec![found("z.cpp", mode, "one\nboth\nthree\n")]));
+    }
+}
+
+#[test]
+fn a_name_that_upstream_took_is_a_conflict_in_the_file() {
+    let pin = [text("a.cpp", LINES)];
+    let target = [text("a.cpp", LINES), text("b.cpp", "theirs\n")];
+    let files = finished((&pin, &target), RENAME, |work| {
+        let marked = read(work, "b.cpp");
+        assert!(marked.contains("\ntheirs\n") && marked.contains("three of ours"), "{marked}");
+        write(work, "b.cpp", "both\n");
+    });
+    assert_eq!(files, Ok(vec![found("b.cpp", Mode::Regular, "both\n")]));
+}
+
+#[test]
+fn a_file_that_both_sides_renamed_gets_the_entry_s_name() {
+    let theirs = LINES.replace("five", "5");
+    let (pin, target) = ([text("a.cpp", LINES)], [text("c.cpp", &theirs)]);
+    let both = theirs.replace("three", "three of ours");
+    let files = finished((&pin, &target), RENAME, |work| {
+        assert!(read(work, "b.cpp").contains(">>>>>>> e"), "the name is open");
+        write(work, "b.cpp", &both);
+    });
+    assert_eq!(files, Ok(vec![found("b.cpp", Mode::Regular, &both)]));
+}
+
+#[test]
+fn two_patches_of_one_file_are_taken_whole() {
+    let second = EDIT
+        .replace(" one\n-two\n+two of ours\n three", "-one\n+one of ours\n two of ours\n three");
+    let patch = format!("{EDIT}{second}");
+    let (pin, target) = ([text("z.cpp", "one\ntwo\nthree\n")], [text("z.cpp", "one\n2\nthree\n")]);
+    let files = finished((&pin, &target), &patch, |work| {
+        let marked = read(work, "z.cpp");
+        assert!(marked.contains("one of ours\ntwo of ours\nthree\n"), "{marked}");
+        write(work, "z.cpp", "one of ours\n2 of ours\nthree\n");
+    });
+    assert_eq!(files, Ok(vec![found("z.cpp", Mode::Regular, "one of ours\n2 of ours\nthree\n")]));
+}
+
+#[test]
+fn a_line_of_equal_signs_that_is_the_file_s_own_is_no_marker() {
+    let (pin, target) = ("T\n=======\none\ntwo\nthree\n", "T\n=======\none\n2\nthree\n");
+    let (pin, target) = ([text("z.cpp", pin)], [text("z.cpp", target)]);
+    let patch = EDIT.replace("@@ -1,3 +1,3 @@", "@@ -3,3 +3,3 @@");
+    let made = "T\n=======\none\nboth\nthree\n";
+    let files = finished((&pin, &target), &patch, |work| write(work, "z.cpp", made));
+    assert_eq!(files, Ok(vec![found("z.cpp", Mode::Regular, made)]));
+    let left = finished((&pin, &target), &patch, |work| {
+        write(work, "z.cpp", &format!("{made}>>>>>>> e\n"));
+    });
+    assert!(matches!(left, Err(Unresolved::Marker { line: 6, .. })), "{left:?}");
+}
+
+#[test]
+fn a_file_left_as_it_was_written_settles_nothing() {
+    let (pin, target) = ([text("a.cpp", LINES)], [text("a.cpp", LINES), text("b.cpp", "theirs\n")]);
+    let left = finished((&pin, &target), RENAME, |_| {});
+    assert!(matches!(left, Err(Unresolved::Marker { .. })), "{left:?}");
+}
