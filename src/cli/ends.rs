@@ -181,8 +181,8 @@ fn released(name: &str, pin: &Pin, ui: &mut Ui) -> Result<Target, CommandError> 
 /// cargo and pip.
 ///
 /// # Errors
-/// It is not to be had, or the folder that is named holds less than half of
-/// the pin's paths: it is another one than was meant.
+/// It is not to be had or damaged, or the folder that is named holds less than
+/// half of the pin's paths: it is another one than was meant.
 pub fn released_tree(
     source: &SnapshotSource,
     pin: &Pin,
@@ -194,7 +194,8 @@ pub fn released_tree(
     let teller = Teller::new(ui);
     let mut registry = Registry::new(&cache, network, &teller);
     registry.cargo_home = cargo_home();
-    let missing = match registry.released(source, None) {
+    let stated = pin.snapshots.iter().find(|s| s.source == *source).map(|s| &s.whole);
+    let missing = match registry.released_whole(source, stated) {
         Ok(tree) => match listing.count_among(&tree.paths()) {
             have if 2 * have >= listing.len() => return Ok(tree),
             have => anyhow::anyhow!(

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use git2::{AutotagOption, Direction, ErrorCode, FetchOptions, RemoteCallbacks, Repository};
 
-use super::store::{Store, mark};
+use super::store::{Store, mark, prove};
 use super::{GitError, http, to_oid};
 use crate::cache::{CacheError, Lock};
 use crate::progress::{Event, Progress};
@@ -114,7 +114,11 @@ impl Store {
         let mut lock = bring()?;
         let files = match self.prove(commit, tree) {
             // Objects that were here before: without them, once more.
-            Err(GitError::Damaged { .. }) => {
+            Err(GitError::Damaged { .. } | GitError::Open { .. }) => {
+                // Unless what was copied is the damage: then the others stay.
+                if let Address::Folder(path) = &address {
+                    prove(path, commit, tree)?;
+                }
                 self.remove()?;
                 drop(lock);
                 lock = bring()?;
@@ -161,6 +165,14 @@ impl Store {
     fn mark_whole(&self, commit: ObjectId) -> Result<(), GitError> {
         let failed = |source| GitError::Open { path: self.path().to_path_buf(), source };
         let repository = Repository::open_bare(self.path()).map_err(failed)?;
+        // One that cannot be read cannot be written over either.
+        if let Err(e) = std::fs::remove_file(self.path().join(mark(commit)))
+            && e.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(
+                CacheError::Write { path: self.path().join(mark(commit)), source: e }.into()
+            );
+        }
         repository
             .reference(&mark(commit), to_oid(commit), true, "every object was read")
             .map_err(failed)?;

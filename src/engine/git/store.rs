@@ -61,17 +61,22 @@ impl Store {
     /// # Errors
     /// One is missing or damaged, or the root tree is not `tree`.
     pub fn prove(&self, commit: ObjectId, tree: ObjectId) -> Result<usize, GitError> {
-        let objects = Objects::open(&self.path)?;
-        let found = root_tree(&objects, commit)?;
-        if found != tree {
-            return Err(GitError::WrongTree { commit, found, wanted: tree });
-        }
-        let files = GitTree::read(&objects, to_oid(tree))?;
-        for (_, file) in files.listing().iter().filter(|(_, f)| f.mode != Mode::Submodule) {
-            GitTree::blob(&objects, file.id).map_err(|e| objects.damaged(e))?;
-        }
-        Ok(files.listing().len())
+        prove(&self.path, commit, tree)
     }
+}
+
+/// As [`Store::prove`], of any repository.
+pub(super) fn prove(path: &Path, commit: ObjectId, tree: ObjectId) -> Result<usize, GitError> {
+    let objects = Objects::open(path)?;
+    let found = root_tree(&objects, commit)?;
+    if found != tree {
+        return Err(GitError::WrongTree { commit, found, wanted: tree });
+    }
+    let files = GitTree::read(&objects, to_oid(tree))?;
+    for (_, file) in files.listing().iter().filter(|(_, f)| f.mode != Mode::Submodule) {
+        GitTree::blob(&objects, file.id).map_err(|e| objects.damaged(e))?;
+    }
+    Ok(files.listing().len())
 }
 
 /// The folder in the cache of one upstream's repository of this kind.

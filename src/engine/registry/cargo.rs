@@ -160,6 +160,13 @@ impl Registry<'_> {
             std::fs::write(file, text)
                 .map_err(|source| crate::cache::CacheError::Write { path: file.clone(), source })?;
         }
+        // cargo makes a lock anew that is gone, and none that is broken.
+        let lock = manifest.with_extension("lock");
+        if std::fs::read(&lock).is_ok_and(|bytes| toml::from_slice::<toml::Table>(&bytes).is_err())
+        {
+            std::fs::remove_file(&lock)
+                .map_err(|source| crate::cache::CacheError::Write { path: lock, source })?;
+        }
         Ok(manifest)
     }
 

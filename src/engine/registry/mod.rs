@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::cache::{Cache, CacheError, Lock};
 use crate::progress::Progress;
+use crate::snapshot::ObjectId;
 
 pub use self::proven::{Coverage, Part, ProvenTree};
 
@@ -122,6 +123,30 @@ pub enum RegistryError {
         /// The folder.
         folder: String,
     },
+    /// A file is not the package's own, by the sums that cargo put beside it.
+    #[error(
+        "{package}: `{}` is not as `{SUMS}` says; vendor the package again",
+        path.display()
+    )]
+    Damaged {
+        /// The package.
+        package: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A released tree is another than the pin states.
+    #[error(
+        "{package} is the tree {found}, and mlx-pin.toml states {stated}: state what it is, or \
+         name another package"
+    )]
+    OtherTree {
+        /// The package, with its folder.
+        package: String,
+        /// Its tree.
+        found: ObjectId,
+        /// The one stated.
+        stated: ObjectId,
+    },
     /// A file of the package cannot be read.
     #[error("{}: cannot be read", path.display())]
     Read {
@@ -155,6 +180,9 @@ pub enum RegistryError {
     #[error(transparent)]
     Cache(#[from] CacheError),
 }
+
+/// What `cargo vendor` writes beside a package: the SHA-256 of each of its files.
+const SUMS: &str = ".cargo-checksum.json";
 
 impl<'a> Registry<'a> {
     /// The registries, through cargo and pip as this process would run them.

@@ -105,7 +105,8 @@ impl Registry<'_> {
     }
 }
 
-/// The wheel that is in the cache and whole; one that is not is taken away.
+/// The wheel that is in the cache and whole; one that is not stays until
+/// another takes its place.
 fn kept(folder: &Path, sha256: Option<&str>) -> Result<Option<PathBuf>, RegistryError> {
     for wheel in wheels(folder)? {
         let stated = match sha256 {
@@ -115,7 +116,6 @@ fn kept(folder: &Path, sha256: Option<&str>) -> Result<Option<PathBuf>, Registry
         if stated.is_some_and(|stated| sum(&wheel).is_ok_and(|found| found == stated)) {
             return Ok(Some(wheel));
         }
-        fs::remove_file(&wheel).map_err(|source| CacheError::Write { path: wheel, source })?;
     }
     Ok(None)
 }

@@ -60,10 +60,9 @@ impl ProvenTree {
                 Ok(released) => {
                     part.files = take_fitting(&listing, &released, &mut files);
                     if let Some(bridge) = &snapshot.bridge {
-                        match cross(&listing, &released, bridge, &mut files) {
-                            Ok(bridged) => part.bridged = bridged,
-                            Err(problem) => part.problem = Some(problem),
-                        }
+                        let before = files.len();
+                        part.problem = cross(&listing, &released, bridge, &mut files).err();
+                        part.bridged = files.len() - before;
                     }
                 }
                 Err(failure) => {

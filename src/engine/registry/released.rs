@@ -5,9 +5,11 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
+use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
-use super::{Registry, RegistryError};
+use super::cargo::hex;
+use super::{Registry, RegistryError, SUMS};
 use crate::listing::{Listed, Listing};
 use crate::pin::Whole;
 use crate::snapshot::{File, MemoryTree, Mode, ObjectId, TreePath};
@@ -53,6 +55,31 @@ impl Registry<'_> {
         }
     }
 
+    /// As [`Registry::released`], where no file is proven by itself: the package is
+    /// what cargo knows of it, and what the pin states where it does.
+    ///
+    /// # Errors
+    /// Those of [`Registry::released`], or the package is damaged or another.
+    pub fn released_whole(
+        &self,
+        source: &SnapshotSource,
+        whole: Option<&Whole>,
+    ) -> Result<MemoryTree, RegistryError> {
+        let tree = self.released(source, whole)?;
+        let SnapshotSource::Crate(wanted) = source else { return Ok(tree) };
+        let root = self.crate_source(wanted)?;
+        if root.join(SUMS).is_file() {
+            // Vendored: cargo leaves files out, and says what the others are.
+            require_vendored(&root, wanted)?;
+        } else if let Some(Whole::Tree(stated)) = whole
+            && tree_of(&tree) != *stated
+        {
+            let (package, found) = (source.to_string(), tree_of(&tree));
+            return Err(RegistryError::OtherTree { package, found, stated: *stated });
+        }
+        Ok(tree)
+    }
+
     fn released_crate(
         &self,
         wanted: &CrateSource,
@@ -81,6 +108,26 @@ fn tree_of(files: &MemoryTree) -> ObjectId {
         (path.clone(), Listed { mode: file.mode, id: ObjectId::of_blob(&file.bytes) })
     };
     files.0.iter().map(listed).collect::<Listing>().tree_id()
+}
+
+/// Fails where a file of a vendored package is not what cargo wrote.
+fn require_vendored(root: &Path, wanted: &CrateSource) -> Result<(), RegistryError> {
+    #[derive(serde::Deserialize)]
+    struct Sums {
+        files: BTreeMap<String, String>,
+    }
+    let path = root.join(SUMS);
+    let failed = |source| RegistryError::Read { path: path.clone(), source };
+    let sums: Sums = serde_json::from_slice(&fs::read(&path).map_err(failed)?)
+        .map_err(|e| failed(io::Error::new(io::ErrorKind::InvalidData, e)))?;
+    for (name, stated) in &sums.files {
+        let path = root.join(name);
+        let found = fs::read(&path).map(|bytes| hex(&Sha256::digest(&bytes)));
+        if found.ok().as_ref() != Some(stated) {
+            return Err(RegistryError::Damaged { package: wanted.to_string(), path });
+        }
+    }
+    Ok(())
 }
 
 fn read_folder(folder: &Path, wanted: &CrateSource) -> Result<MemoryTree, RegistryError> {

@@ -20,6 +20,7 @@ use sha2::{Digest, Sha256};
 pub fn add(suite: &mut Suite) {
     let cargo = || [Need::program("cargo", "Rust")];
     suite.test_needing("registry/a crate is fetched once", cargo(), crate_once);
+    suite.test_needing("registry/a crate taken whole is what is stated", cargo(), whole_or_nothing);
     suite.test_needing("registry/a damaged unpacking is mended offline", cargo(), unpacking);
     suite.test_needing("registry/a damaged archive is fetched again", cargo(), archive);
     suite.test_needing("registry/a damaged archive alone is fetched again", cargo(), archive_alone);
@@ -162,6 +163,49 @@ fn crate_once() {
     assert_eq!(setting.released(Network::OffLimits, CRATE, &crate_tree()).unwrap(), tree);
     let other = setting.released(Network::OffLimits, "crate:overlay-sample@1.2.3:x", &crate_tree());
     assert!(matches!(other, Err(RegistryError::NoFolder { .. })), "{other:?}");
+}
+
+/// A tree that no file of is proven by itself has to be what is stated, or what cargo
+/// vendored.
+fn whole_or_nothing() {
+    let setting = Setting::new();
+    let archive = setting.publish_crate();
+    setting.files.put(&crates::archive("1.2.3"), archive.clone());
+    let source: SnapshotSource = CRATE.parse().unwrap();
+    let whole =
+        |stated: &Whole| setting.registry(Network::Allowed).released_whole(&source, Some(stated));
+    let tree = whole(&crate_tree()).unwrap();
+    let other = whole(&Whole::Tree("1".repeat(40).parse().unwrap())).unwrap_err();
+    assert!(matches!(other, RegistryError::OtherTree { .. }), "{other}");
+
+    let (home, vendored) = (setting.dir.path().join("cargo-home"), setting.dir.path().join("v"));
+    let unpacked = setting.find("cargo-home/registry/src", "overlay-sample-1.2.3");
+    let package = vendored.join("overlay-sample");
+    let mut sums = serde_json::Map::new();
+    for item in walkdir::WalkDir::new(&unpacked).into_iter().map(Result::unwrap) {
+        let name = item.path().strip_prefix(&unpacked).unwrap();
+        if item.file_type().is_file() && item.file_name() != ".cargo-ok" {
+            let to = package.join(name);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(item.path(), &to).unwrap();
+            sums.insert(name.display().to_string(), hex(&fs::read(&to).unwrap()).into());
+        }
+    }
+    let sums = serde_json::json!({ "files": sums, "package": hex(&archive) });
+    fs::write(package.join(".cargo-checksum.json"), sums.to_string()).unwrap();
+    let config = home.join("config.toml");
+    let text = fs::read_to_string(&config).unwrap_or_default();
+    let source_of = format!(
+        "[source.crates-io]\nreplace-with = 'v'\n[source.v]\ndirectory = '{}'\n",
+        vendored.display()
+    );
+    let kept = text.split("[source").next().unwrap_or_default();
+    fs::write(&config, format!("{kept}{source_of}")).unwrap();
+    assert_eq!(whole(&crate_tree()).unwrap(), tree);
+    fs::write(package.join("vendor/mlx/d/b.h"), "").unwrap();
+    let damaged = whole(&crate_tree()).unwrap_err();
+    let RegistryError::Damaged { path, .. } = &damaged else { panic!("{damaged}") };
+    assert!(path.ends_with("vendor/mlx/d/b.h"), "{damaged}");
 }
 
 fn unpacking() {
