@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use rustix::fs::Access;
 use serde::Serialize;
 
 use crate::cache::Cache;
@@ -112,8 +113,8 @@ impl Machine {
 
     fn program(&self, name: &str) -> Option<PathBuf> {
         std::env::split_paths(&self.path)
-            .flat_map(|folder| [folder.join(name), folder.join(format!("{name}.exe"))])
-            .find(|path| path.is_file())
+            .map(|folder| folder.join(name))
+            .find(|path| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok())
     }
 }
 
@@ -225,6 +226,8 @@ const THINGS: &[Thing] = {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn machine(dir: &std::path::Path, packages: Packages) -> Machine {
@@ -234,7 +237,10 @@ mod tests {
     #[test]
     fn what_is_missing_has_its_command() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("cmake"), "").unwrap();
+        let cmake = dir.path().join("cmake");
+        std::fs::write(&cmake, "").unwrap();
+        assert!(machine(dir.path(), Packages::Apt).program("cmake").is_none(), "it cannot be run");
+        std::fs::set_permissions(&cmake, std::fs::Permissions::from_mode(0o755)).unwrap();
         std::fs::create_dir_all(dir.path().join("include/fmt")).unwrap();
         std::fs::write(dir.path().join("include/fmt/format.h"), "").unwrap();
         let findings = machine(dir.path(), Packages::Apt).examine();

@@ -3,8 +3,8 @@
 use mlx_overlay_engine::acquire::UPSTREAM_VARIABLE;
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::doctor::{Finding, Machine, Purpose, examine_cache};
-use mlx_overlay_engine::git::{Limits, folder_of, reach};
-use mlx_overlay_engine::pin::Project;
+use mlx_overlay_engine::git::{History, Limits, Store, folder_of, reach};
+use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::registry::{Network, Registry};
 use mlx_overlay_engine::stored::message;
 
@@ -28,7 +28,8 @@ pub struct Args {}
 /// The format is none that it has.
 pub fn run(_: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
-    let mut findings = vec![cache(), upstream(ui)];
+    let pin = pin();
+    let mut findings = vec![cache(), objects(pin.as_ref().ok()), upstream(&pin, ui)];
     let machine = Machine::this(std::env::var_os("PATH").unwrap_or_default());
     findings.extend(machine.examine());
     findings.push(pip(ui));
@@ -47,14 +48,38 @@ pub fn run(_: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
 fn ill(findings: &[Finding]) -> bool {
     let missing = |f: &&Finding| f.found.is_none();
     let of = |purpose| findings.iter().filter(move |f| f.purpose == purpose);
-    let no_cache = of(Purpose::Apply).filter(|f| f.name != UPSTREAM).any(|f| missing(&f));
-    let no_upstream = of(Purpose::Apply).filter(|f| f.name == UPSTREAM).any(|f| missing(&f));
+    let (ways, needs): (Vec<_>, Vec<_>) =
+        of(Purpose::Apply).partition(|f| [UPSTREAM, OBJECTS].contains(&f.name));
+    let no_cache = needs.iter().any(missing);
+    let no_upstream = ways.iter().all(missing);
     // The first crate and its bridge are enough for a series to be laid.
     let no_crates = of(Purpose::Snapshots).filter(|f| f.name == "cargo").any(|f| missing(&f));
     no_cache || (no_upstream && no_crates)
 }
 
 const UPSTREAM: &str = "upstream";
+const OBJECTS: &str = "the pin's objects";
+
+/// The pin of the project here; or why there is none.
+fn pin() -> Result<Pin, String> {
+    let here = std::env::current_dir().map_err(|e| e.to_string())?;
+    Project::find(&here).map(|project| project.current).map_err(|e| message(&e))
+}
+
+/// Whether the object cache has the pin: then nothing need be fetched.
+fn objects(pin: Option<&Pin>) -> Finding {
+    let store = Cache::of_user().ok().zip(pin).map(|(cache, p)| Store::new(&cache, &p.upstream));
+    let whole = store.as_ref().zip(pin).is_some_and(|(store, pin)| {
+        store.tree(pin.commit, pin.tree).is_ok_and(|tree| tree.is_some())
+    });
+    Finding {
+        name: OBJECTS,
+        purpose: Purpose::Apply,
+        found: store.filter(|_| whole).map(|store| store.path().display().to_string()),
+        why: (!whole).then(|| "not all in the cache yet".to_owned()),
+        mend: (!whole).then(|| "overlay fetch".to_owned()),
+    }
+}
 
 fn cache() -> Finding {
     match Cache::of_user() {
@@ -69,18 +94,29 @@ fn cache() -> Finding {
     }
 }
 
-fn upstream(ui: &mut Ui) -> Finding {
+fn upstream(pin: &Result<Pin, String>, ui: &mut Ui) -> Finding {
     let finding =
         |found, why, mend| Finding { name: UPSTREAM, purpose: Purpose::Apply, found, why, mend };
     let mend = Some(format!("export {UPSTREAM_VARIABLE}=<a clone of MLX>"));
-    let project = std::env::current_dir()
-        .map_err(|e| e.to_string())
-        .and_then(|here| Project::find(&here).map_err(|e| message(&e)));
-    let address = match (std::env::var(UPSTREAM_VARIABLE), project) {
-        (Ok(named), _) => named,
-        (Err(_), Ok(project)) => project.current.upstream,
-        (Err(_), Err(why)) => return finding(None, Some(why), mend),
+    let named = std::env::var(UPSTREAM_VARIABLE).ok().filter(|named| !named.is_empty());
+    let address = match (named, pin) {
+        (Some(named), _) => named,
+        (None, Ok(pin)) => pin.upstream.clone(),
+        (None, Err(why)) => {
+            let mend = "cd <the project, where mlx-pin.toml is>".to_owned();
+            return finding(None, Some(why.clone()), Some(mend));
+        }
     };
+    // Of a folder it can be told whether it has what is wanted.
+    if let (Some(folder), Ok(pin)) = (folder_of(&address), pin) {
+        return match History::open(&folder).map(|history| history.has(pin.commit)) {
+            Ok(true) => finding(Some(address), None, None),
+            Ok(false) => {
+                finding(None, Some(format!("{address} has no commit {}", pin.commit)), mend)
+            }
+            Err(e) => finding(None, Some(message(&e)), mend),
+        };
+    }
     if ui.offline() && folder_of(&address).is_none() {
         let why = format!("{address} was not asked: --offline");
         return finding(None, Some(why), mend);
