@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::without_line_end;
-use crate::cpp::{Condition, Kind, lex, meaning, raw_string_end};
+use crate::cpp::{Condition, Kind, lex, lex_meaning, meaning, raw_string_end};
 use crate::merge::LineMap;
 
 /// What a line does to the braces around it.
@@ -229,7 +229,7 @@ impl Outline {
         while around.function.is_none()
             && let Some(brace) = outwards.pop()
         {
-            let head = statement(text, brace.line)..brace.line + 1;
+            let head = self.statement(text, brace.line)?..brace.line + 1;
             let kind = Head::of(&text[head.clone()])?;
             around.function = (kind == Head::Function).then_some(brace);
             around.heads.push(head);
@@ -277,7 +277,7 @@ impl Outline {
         let opens = |at: &usize| text[*at].contains(&b'{') || ends_statement(text[*at]);
         let last = (line..text.len()).find(opens)?;
         let brace = self.braces.get(self.braces.partition_point(|b| b.line < last))?;
-        let head = statement(text, last)..last + 1;
+        let head = self.statement(text, last)?..last + 1;
         let is_function = || Head::of(&text[head.clone()]) == Some(Head::Function);
         (brace.line == last && head.start < line && is_function()).then_some((brace, head))
     }
@@ -289,16 +289,60 @@ impl Outline {
             let around = || self.around(text, gap);
             !self.is_in_words(gap) && around().is_some_and(|a| a.function.is_none())
         };
-        // Blank lines and directives may stand within a head.
-        let full = |line: &&&[u8]| !matches!(line.trim_ascii(), [] | [b'#', ..]);
-        let ended = |before: &[&[u8]]| {
-            before.iter().rev().find(full).is_none_or(|last| ends_statement(last))
-        };
         let begins = |line: &&[u8]| line.contains(&b'{') || line.contains(&b'\\');
-        ended(&text[..lines.start])
+        self.is_between(text, lines.start)
             && !text[lines.clone()].iter().any(begins)
-            && ended(&text[..lines.end])
+            && self.is_between(text, lines.end)
             && outside(lines.start)
+    }
+
+    /// The first line of the statement that goes on at `line`; nothing where it
+    /// cannot be told.
+    fn statement(&self, text: &[&[u8]], line: usize) -> Option<usize> {
+        let ends = |&before: &usize| self.ends_statement(text, before);
+        let start = (0..line).rev().find(ends).map_or(0, |before| before + 1);
+        self.is_between(text, start).then_some(start)
+    }
+
+    /// Whether no statement goes on over the gap before a line. Blank lines, comments
+    /// and directives may stand within one.
+    fn is_between(&self, text: &[&[u8]], gap: usize) -> bool {
+        let mut rest = gap;
+        while let Some(before) = rest.checked_sub(1) {
+            if self.is_full(text, before) {
+                return self.ends_statement(text, before);
+            }
+            // What is before a later branch goes on in none but the first.
+            let branch = self.branches.partition_point(|b| b.line < before);
+            let own = self.branches.get(branch).filter(|b| b.line == before);
+            let first = own.and_then(|_| {
+                Self::outwards(&self.branches, Some(branch))
+                    .find(|b| Effect::of(text[b.line]).condition == Some(Condition::If))
+            });
+            rest = first.map_or(before, |first| first.line);
+        }
+        true
+    }
+
+    /// Whether a line holds more than blanks, comments or a directive.
+    fn is_full(&self, text: &[&[u8]], line: usize) -> bool {
+        let words = text[line].trim_ascii();
+        if matches!(words, [] | [b'#', ..] | [b'/', b'/', ..]) {
+            return false;
+        }
+        let begun = self.inside(line).words;
+        let comments = begun.is_some() || words.starts_with(b"/*");
+        let no_more = || words.ends_with(b"*/") || self.is_in_words(line + 1);
+        let directive = || begun.is_some_and(|begun| is_directive(text[begun]));
+        !(comments && (no_more() || directive()))
+    }
+
+    /// Whether no statement goes on after a line.
+    fn ends_statement(&self, text: &[&[u8]], line: usize) -> bool {
+        let begun = || self.inside(line).words;
+        let ends =
+            || ends_statement(text[line]) || begun().is_some_and(|begun| is_directive(text[begun]));
+        ends() && !self.is_in_words(line + 1)
     }
 
     /// Whether a function or a macro of several lines may be there.
@@ -333,19 +377,25 @@ pub(super) fn stands_alike(
     let begun = |(text, outline): Outlined<'_>, at: usize| {
         outline.inside(at).words.map(|line| text[line].to_vec())
     };
-    // A function can begin in the lines themselves.
-    let last = (was.end.saturating_sub(1)..base.len()).find(|&line| ends_statement(base[line]));
-    let whole =
-        was.is_empty() || last.is_some_and(|last| map.kept(was.start..last + 1) == Some(is.start));
+    // A function can begin in the lines themselves, or before them where they are in
+    // its head.
+    let begin = |(text, outline): Outlined<'_>, around: &Around<'_>, at: usize| {
+        around.function.map_or_else(|| outline.statement(text, at), |_| Some(at))
+    };
+    let (Some(old), Some(new)) =
+        (begin((base, then), &opened, was.start), begin((text, now), &opens, is.start))
+    else {
+        return false;
+    };
+    let mut after = was.end.saturating_sub(1).max(was.start)..base.len();
+    let whole = was.is_empty() && (old, new) == (was.start, is.start)
+        || after
+            .find(|&line| then.ends_statement(base, line))
+            .is_some_and(|last| map.keeps(&(old..last + 1), &(new..new + last + 1 - old)));
     whole
         && same_braces
         && same_branches
         && begun((base, then), was.start) == begun((text, now), is.start)
-}
-
-/// The first line of the statement that ends with a line.
-fn statement(text: &[&[u8]], line: usize) -> usize {
-    (0..line).rev().find(|&before| ends_statement(text[before])).map_or(0, |before| before + 1)
 }
 
 /// The end of a function's head, from its name or from what goes before its last
@@ -384,11 +434,26 @@ pub(super) fn signature(head: &[&[u8]]) -> Vec<u8> {
 /// may: `int a = {}` in a list of parameters does.
 fn ends_statement(line: &[u8]) -> bool {
     let line = line.trim_ascii();
-    match line.last() {
-        None | Some(b';' | b'{') => true,
-        Some(b'}') => !line.contains(&b'{'),
-        _ => line.starts_with(b"#"),
+    let code = without_comment(line);
+    match code.last() {
+        Some(b';' | b'{') => true,
+        Some(b'}') => !code.contains(&b'{'),
+        Some(_) => is_directive(code),
+        None => line.is_empty(),
     }
+}
+
+fn is_directive(line: &[u8]) -> bool {
+    line.trim_ascii_start().starts_with(b"#")
+}
+
+/// A trimmed line up to the comment that ends it.
+fn without_comment(line: &[u8]) -> &[u8] {
+    let begin = match memchr::memmem::find(line, b"//") {
+        None if line.ends_with(b"*/") => memchr::memmem::rfind(line, b"/*"),
+        found => found,
+    };
+    begin.map_or(line, |at| line[..at].trim_ascii_end())
 }
 
 /// What the statement before a brace heads.
@@ -403,23 +468,34 @@ enum Head {
 impl Head {
     /// Nothing where the lines do not tell, or are not all of it.
     fn of(lines: &[&[u8]]) -> Option<Self> {
-        let scope = |word: &[u8]| {
-            matches!(word, b"namespace" | b"class" | b"struct" | b"union" | b"enum" | b"extern")
-        };
-        let (mut depth, mut parentheses) = (0_usize, false);
-        for line in lines {
-            if line.split(|b| !b.is_ascii_alphanumeric() && *b != b'_').any(scope) {
-                return Some(Self::Scope);
-            }
-            for byte in *line {
-                match byte {
-                    b'(' => (depth, parentheses) = (depth + 1, true),
-                    b')' => depth = depth.checked_sub(1)?,
-                    _ => {}
+        let text = lines.concat();
+        let (mut depth, mut angles) = (0_usize, 0_usize);
+        let (mut scoped, mut parentheses, mut template) = (false, false, false);
+        for token in lex_meaning(&text) {
+            let word = token.of(&text);
+            match word {
+                b"(" => {
+                    depth += 1;
+                    parentheses |= angles == 0;
                 }
+                b")" => depth = depth.checked_sub(1)?,
+                _ if depth > 0 => {}
+                b"<" if template || angles > 0 => angles += 1,
+                b">" => angles = angles.saturating_sub(1),
+                b">>" => angles = angles.saturating_sub(2),
+                b"namespace" | b"class" | b"struct" | b"union" | b"enum" | b"extern" => {
+                    scoped |= angles == 0;
+                }
+                _ => {}
             }
+            template = word == b"template";
         }
-        (parentheses && depth == 0).then_some(Self::Function)
+        match (scoped, parentheses) {
+            _ if depth > 0 || angles > 0 => None,
+            (true, false) => Some(Self::Scope),
+            (false, true) => Some(Self::Function),
+            _ => None,
+        }
     }
 }
 
@@ -450,6 +526,22 @@ mod tests {
             ("void f() {\n#define A } \\\n  }\nx\n}\n", Some("voidf(){")),
             // One body under two heads.
             ("#if A\nvoid f() {\n#else\nvoid g() {\n#endif\nx\n}\n", Some("voidg(){")),
+            // A class may be named in a head, and above it.
+            ("// a class (\ntemplate <class T>\nenum E f(struct A* a) {\nx\n}\n", None),
+            (
+                "template <class T>\nvoid f(struct A* a) {\nx\n}\n",
+                Some("template<classT>voidf(structA*a){"),
+            ),
+            ("// a class (\nvoid f() {\nx\n}\n", Some("//aclass(voidf(){")),
+            // What ends a comment ends no statement.
+            ("void f // ;\n() { // a\nx\n}\n", Some("voidf//;(){//a")),
+            ("struct A {\n}; // a;\nvoid f() {\nx\n}\n", Some("voidf(){")),
+            (
+                "// a\n\n/* b */\n\n#if A\nint a;\n#else\nvoid f() {\nx\n}\n#endif\n",
+                Some("voidf(){"),
+            ),
+            ("void f\n#if A\n(int a) {\n#else\n(int b) {\n#endif\nx\n}\n", None),
+            ("void f\n\n() {\nx\n}\n", None),
             // Nor can it be told what heads these.
             ("int a[] = {\nx\n};\n", None),
             ("void f(int a = int{}\n  , int b) {\nx\n}\n", Some("voidf(inta=int{},intb){")),

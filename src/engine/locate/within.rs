@@ -398,8 +398,16 @@ mod tests {
     use super::*;
     use crate::merge::lines;
 
-    const CPP: [&str; 11] = [
+    const CPP: [&str; 19] = [
         "void f() {",
+        "void f(\n  int a,\n  int b,\n  int c) {",
+        "void g(\n  int a,\n  int b,\n  int c) {",
+        "template <class T>\nvoid f(\n  int a,\n  T b,\n  T c) {",
+        "template <\n  class T,\n  int n>\nvoid f(\n  int a) {",
+        "void f(struct A a) {",
+        "enum E f() {",
+        "// a class; (",
+        "struct A {",
         "void f(\n  int a) {",
         "void f(\n\n  int b) {",
         "void g() {",
@@ -428,11 +436,16 @@ mod tests {
         "    def f():",
     ];
 
-    /// A text, and what deleting, doubling and putting in lines made of it.
-    fn texts(pool: &'static [&'static str]) -> impl Strategy<Value = (String, String)> {
+    /// A text, and what deleting, doubling and putting in lines, and giving a head
+    /// another name, made of it.
+    fn texts(
+        pool: &'static [&'static str],
+        names: [&'static str; 2],
+    ) -> impl Strategy<Value = (String, String)> {
         let text = prop::collection::vec(prop::sample::select(pool), 4..24);
         let edits = prop::collection::vec((any::<prop::sample::Index>(), 0..3, 1..8_usize), 0..4);
-        (text, edits).prop_map(|(old, edits)| {
+        let renamed = prop::collection::vec(any::<prop::sample::Index>(), 0..3);
+        (text, edits, renamed).prop_map(move |(old, edits, renamed)| {
             let mut new = old.clone();
             for (at, edit, length) in edits {
                 let at = at.index(new.len() + 1);
@@ -443,7 +456,15 @@ mod tests {
                     _ => new.insert(at, old[length % old.len()]),
                 }
             }
-            (balanced(&old), balanced(&new))
+            let mut new = balanced(&new);
+            for at in renamed {
+                let heads: Vec<_> = new.match_indices(names[0]).map(|(at, _)| at).collect();
+                if !heads.is_empty() {
+                    let at = heads[at.index(heads.len())];
+                    new.replace_range(at..at + names[0].len(), names[1]);
+                }
+            }
+            (balanced(&old), new)
         })
     }
 
@@ -498,12 +519,12 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_lines_prove_of_indented_text_reading_says((old, new) in texts(&PYTHON)) {
+        fn what_lines_prove_of_indented_text_reading_says((old, new) in texts(&PYTHON, ["def f(", "def g("])) {
             proven(&old, &new)?;
         }
 
         #[test]
-        fn what_lines_prove_reading_says((old, new) in texts(&CPP)) {
+        fn what_lines_prove_reading_says((old, new) in texts(&CPP, ["void f(", "void g("])) {
             proven(&old, &new)?;
         }
     }
