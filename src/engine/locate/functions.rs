@@ -100,6 +100,11 @@ impl Functions {
         self.scopes.iter().find(|s| lines.contains(&s.lines.start)).into_iter().collect()
     }
 
+    /// Those of a name that have a head, given by its words.
+    pub fn headed(&self, path: &str, head: &[u8]) -> Vec<&Scope> {
+        self.named(path).filter(|scope| self.head(scope) == head).collect()
+    }
+
     pub fn named(&self, path: &str) -> impl Iterator<Item = &Scope> {
         self.scopes.iter().filter(move |s| s.path == path)
     }

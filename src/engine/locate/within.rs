@@ -212,10 +212,11 @@ impl<'t> Both<'t> {
     fn has_twin(&self, was: &Range<usize>, edges: Range<usize>, places: &[usize]) -> bool {
         let Some(own) = self.were().holding(was).last().copied() else { return false };
         let (length, head) = (edges.len(), self.were().head(own));
-        let alike = self.are().named(&own.path).filter(|s| self.are().head(s) == head);
         let holds = |lines: &Range<usize>, at: usize| lines.start <= at && at + length <= lines.end;
+        let had = self.were().headed(&own.path, &head).len();
+        let alike = self.are().headed(&own.path, &head).into_iter();
         let twins = alike.filter(|s| places.iter().any(|at| holds(&s.lines, *at)));
-        twins.count() > self.were().named(&own.path).count().max(1)
+        twins.count() > had.max(1)
     }
 
     /// Fails, with the reason in a sentence, where lines that were at `was` and
@@ -242,22 +243,22 @@ impl<'t> Both<'t> {
         if then.path != now.path {
             return false;
         }
-        let were: Vec<&Scope> = self.were().named(&then.path).collect();
-        let are: Vec<&Scope> = self.are().named(&then.path).collect();
+        let (were, are) = (self.were(), self.are());
+        let (old, new) = (were.head(then), are.head(now));
         let rank = |all: &[&Scope], one: &Scope| all.iter().position(|s| s.lines == one.lines);
-        let same_rank = || were.len() == are.len() && rank(&were, then) == rank(&are, now);
-        let (old, new) = (self.were().head(then), self.are().head(now));
-        let with = |functions: &Functions, all: &[&Scope], head: &[u8]| {
-            all.iter().filter(|s| functions.head(s) == head).count()
+        let same_rank = |were: &[&Scope], are: &[&Scope]| {
+            were.len() == are.len() && rank(were, then) == rank(are, now)
         };
         if old == new {
-            // Where several have this very head, as in the arms of an `#ifdef`,
-            // the rank tells them apart.
-            let alone =
-                |functions, all: &[&Scope]| all.len() <= 1 || with(functions, all, &old) <= 1;
-            return alone(self.were(), &were) && alone(self.are(), &are) || same_rank();
+            // Where several have this very head, as in the arms of an `#ifdef`, the
+            // rank among them tells them apart.
+            return same_rank(&were.headed(&then.path, &old), &are.headed(&now.path, &new));
         }
-        same_rank() && with(self.were(), &were, &new) == 0 && with(self.are(), &are, &old) == 0
+        same_rank(
+            &were.named(&then.path).collect::<Vec<_>>(),
+            &are.named(&then.path).collect::<Vec<_>>(),
+        ) && were.headed(&then.path, &new).is_empty()
+            && are.headed(&then.path, &old).is_empty()
     }
 
     fn why(&self, then: Option<&Scope>, now: Option<&Scope>) -> String {
