@@ -19,19 +19,21 @@ pub(super) struct Scope {
     head: Range<usize>,
     /// Its lines, 0-based.
     pub lines: Range<usize>,
-    /// How far its head is indented, where that and no brace makes it one.
-    indent: Option<usize>,
+    /// How far its head is indented, and the line after its last statement, where that
+    /// and no brace makes it one.
+    indented: Option<(usize, usize)>,
 }
 
 impl Scope {
-    /// Whether the gap before a line is in it. What stands in the gap is
-    /// indented by `depth`, where that is known.
+    /// Whether the gap before a line is in it. What stands in the gap is indented by
+    /// `depth`, where that is known, which tells after its last statement.
     fn holds(&self, gap: usize, depth: Option<usize>) -> bool {
         let Range { start, end } = self.lines;
-        match (self.indent, depth) {
-            (Some(indent), Some(depth)) => start < gap && gap <= end && indent < depth,
-            _ => start < gap && gap < end,
-        }
+        let ends_later = match (self.indented, depth) {
+            (Some((indent, last)), Some(depth)) => gap < last || gap <= end && indent < depth,
+            _ => gap < end,
+        };
+        start < gap && ends_later
     }
 }
 
@@ -44,7 +46,7 @@ impl Functions {
             head: found.span.start..found.body.start,
             lines: found.lines.0 - 1..found.lines.1,
             path: found.path,
-            indent: None,
+            indented: None,
         }));
         scopes.sort_by_key(|s| (s.lines.start, std::cmp::Reverse(s.lines.end)));
         Self { text, scopes }
@@ -53,7 +55,7 @@ impl Functions {
     /// Those that a text gives by indentation.
     pub fn indented(lines: &[&[u8]], blocks: Vec<Block>) -> Self {
         let (mut line, mut at) = (0, 0);
-        let mut scope = |Block { path, head, lines: own, indent }: Block| {
+        let mut scope = |Block { path, head, lines: own, last, indent }: Block| {
             let mut length = |until| {
                 let all = lines[line..until].iter().map(|l| l.len()).sum::<usize>();
                 line = until;
@@ -62,7 +64,7 @@ impl Functions {
             at += length(head.start);
             let begin = at;
             at += length(head.end);
-            Scope { path, head: begin..at, lines: own, indent: Some(indent) }
+            Scope { path, head: begin..at, lines: own, indented: Some((indent, last)) }
         };
         let scopes = blocks.into_iter().map(&mut scope).collect();
         Self { text: lines.concat(), scopes }
@@ -71,7 +73,7 @@ impl Functions {
     /// The words of a function's head. A macro's name is all of its head.
     pub fn head(&self, scope: &Scope) -> Vec<u8> {
         let head = &self.text[scope.head.clone()];
-        match scope.indent {
+        match scope.indented {
             None => meaning(head).join(&b' '),
             Some(_) => {
                 let words = head.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
@@ -128,7 +130,7 @@ fn macros(text: &[&[u8]]) -> Vec<Scope> {
         let name = String::from_utf8_lossy(&rest[..end.unwrap_or(rest.len())]);
         if at - begin > 1 {
             let path = format!("#define {name}");
-            found.push(Scope { path, head: 0..0, lines: begin..at, indent: None });
+            found.push(Scope { path, head: 0..0, lines: begin..at, indented: None });
         }
     }
     found

@@ -19,6 +19,8 @@ pub(super) struct Block {
     pub head: Range<usize>,
     /// Its lines (0-based), blank ones at the end included.
     pub lines: Range<usize>,
+    /// The line after its last statement.
+    pub last: usize,
     /// How far its head is indented.
     pub indent: usize,
 }
@@ -35,6 +37,9 @@ pub(super) fn blocks(text: &[&[u8]], statements: &[Statement]) -> Vec<Block> {
             found[at].lines.end = lines.start;
             open.pop();
         }
+        for &at in &open {
+            found[at].last = lines.end;
+        }
         if is_decorator(first) {
             decorated = decorated.or(Some(lines.start));
             continue;
@@ -47,14 +52,16 @@ pub(super) fn blocks(text: &[&[u8]], statements: &[Statement]) -> Vec<Block> {
             None => name.into_owned(),
         };
         open.push(found.len());
-        found.push(Block { path, head: begin..lines.end, lines: begin..text.len(), indent });
+        let (head, last) = (begin..lines.end, lines.end);
+        found.push(Block { path, head, lines: begin..text.len(), last, indent });
     }
     found
 }
 
-/// The heads of the blocks that lines are in, the innermost first; `depth` is how
-/// far they are indented, and where that is not known a block ends before what
-/// ends it. Nothing where it cannot be told from what is before them.
+/// The heads of the blocks that lines are in, the innermost first. After a block's
+/// last statement `depth` tells, which is how far they are indented; where that is not
+/// known a block ends before what ends it. Nothing where it cannot be told from what
+/// is before them.
 pub(super) fn heads_around(
     text: &[&[u8]],
     statements: &[Statement],
@@ -71,12 +78,14 @@ pub(super) fn heads_around(
     if next.is_some_and(decorates) {
         return None;
     }
-    let ends = match statements.get(begin) {
-        Some(next) if next.lines.start == lines.start => next.indent,
-        None if lines.start == text.len() => 0,
-        _ => usize::MAX,
+    let after = statements.get(begin);
+    let ends = after.map_or(text.len(), |after| after.lines.start);
+    let limit = if next.is_some_and(|at| lines.start < statements[at].lines.end) {
+        usize::MAX
+    } else {
+        let depth = depth.unwrap_or(if lines.start < ends { usize::MAX } else { 0 });
+        depth.max(after.map_or(0, |after| after.indent))
     };
-    let limit = depth.unwrap_or(ends);
     let mut heads = Vec::new();
     while let Some(at) = next {
         let own = &statements[at];
@@ -216,7 +225,10 @@ impl Layout {
         let mut at = 0;
         while let Some(&byte) = line.get(at) {
             match byte {
-                b'#' => break,
+                b'#' => {
+                    layout.continued = false;
+                    break;
+                }
                 b'\'' | b'"' if line[at..].starts_with(&[byte; 3]) => {
                     let Some(end) = long_string_end(line, at + 3, byte) else {
                         layout.string = Some(byte);
@@ -289,7 +301,7 @@ mod tests {
     #[test]
     fn heads_are_those_of_the_blocks_that_hold_a_gap() {
         let text = "class A:\n    @one\n    @two(\n    )\n    def f(\n        self,\n    ):\n        \
-                    x\n\n        def g():\n            y\n\n        z\n    w\n@three\ndef h():\n    pass\n";
+                    x\n\n        def g():\n            y\n# a\n            y\n\n        z\n    w\n@three\ndef h():\n    pass\n";
         let lines = lines(text.as_bytes());
         let statements = read(&lines);
         let blocks = blocks(&lines, &statements);
@@ -301,11 +313,12 @@ mod tests {
                         untold += 1;
                         continue;
                     };
-                    let holds = |b: &&Block| match depth {
-                        Some(depth) => {
-                            b.lines.start < gap && gap <= b.lines.end && b.indent < depth
-                        }
-                        None => b.lines.start < gap && gap < b.lines.end,
+                    let holds = |b: &&Block| {
+                        let after = match depth {
+                            Some(depth) => gap <= b.lines.end && b.indent < depth,
+                            None => gap < b.lines.end,
+                        };
+                        b.lines.start < gap && (gap < b.last || after)
                     };
                     let mut expected: Vec<_> =
                         blocks.iter().filter(holds).map(|b| b.head.clone()).collect();
@@ -322,7 +335,7 @@ mod tests {
 
     #[test]
     fn words_are_no_code() {
-        let text = "def f(a='('):  # (\n    \"\"\"don't\ndef g():\n\\\"\"\"\"\"\"\n    x = {\ndef\n  : 1}\n    y \
+        let text = "def f(a='('):  # ( \\\n    \"\"\"don't\ndef g():\n\\\"\"\"\"\"\"\n    x = {\ndef\n  : 1}\n    y \
                     = \\\n1\n    z\n";
         assert_eq!(found(text), ["f 0..10"]);
     }

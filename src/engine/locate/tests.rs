@@ -165,6 +165,50 @@ fn a_method_by_indentation_has_to_be_the_same() {
     assert!(nearby.diff.contains(&"-    def f(self, q):".to_owned()), "{:?}", nearby.diff);
 }
 
+#[test]
+fn lines_inside_a_block_are_in_it_however_little_they_are_indented() {
+    let method = |name: &str| {
+        format!(
+            "def {name}(\n    a,\n    b,\n) -> c:\n    x = 1  # \\\n    s = \"\"\"\nu\nv\nw\n\"\"\"\n# o\n    \
+             return s\n\n\n"
+        )
+    };
+    let base = method("f") + &method("g");
+    for body in [
+        "@@ -3,2 +3,3 @@\n     b,\n ) -> c:\n+    y = 1\n",
+        "@@ -3,3 +3,3 @@\n     b,\n-) -> c:\n+) -> d:\n     x = 1  # \\\n",
+        "@@ -7,3 +7,3 @@\n u\n-v\n+V\n w\n",
+        "@@ -7,2 +7,3 @@\n u\n+V\n v\n",
+        "@@ -11,2 +11,3 @@\n # o\n+# p\n     return s\n",
+    ] {
+        for text in [method("h") + &method("g"), method("g") + &method("f")] {
+            assert_eq!(classes(&mapped(body, &base, &text)), ["conflict"], "{body}{text}");
+        }
+    }
+}
+
+#[test]
+fn a_change_within_a_head_belongs_to_its_function() {
+    let kernel = |name: &str| {
+        format!(
+            "template <\n    class T,\n    int n>\n[[kernel]] void {name}(\n    device T* w,\n    int x,\n    uint3 \
+             tid) {{\n  run(w, x);\n}}\n\n"
+        )
+    };
+    let base = kernel("f") + &kernel("g");
+    for body in [
+        "@@ -1,2 +1,3 @@\n template <\n+    int k,\n     class T,\n",
+        "@@ -5,2 +5,3 @@\n     device T* w,\n+    int k,\n     int x,\n",
+        "@@ -6,3 +6,3 @@\n     int x,\n-    uint3 tid) {\n+    uint3 t) {\n   run(w, x);\n",
+    ] {
+        let text = kernel("f") + &kernel("g").replace("run", "go");
+        assert_eq!(classes(&mapped(body, &base, &text)), ["exact"], "{body}");
+        for text in [kernel("h") + &kernel("g"), kernel("g") + &kernel("f")] {
+            assert_eq!(classes(&mapped(body, &base, &text)), ["conflict"], "{body}{text}");
+        }
+    }
+}
+
 /// The line that the report of the only hunk, which conflicts, gives as a hint.
 fn hint(body: &str, base: &str, text: &str) -> Option<usize> {
     let places = mapped(body, base, text);

@@ -420,8 +420,12 @@ mod tests {
         "int y = 1;",
         "#define f \\\n  x",
     ];
-    const PYTHON: [&str; 14] = [
+    const PYTHON: [&str; 18] = [
         "def f():",
+        "def f(\n    a,\n    b,\n) -> c:",
+        "  def f(\n    a,\n    b,\n  ) -> c:",
+        "  x = '''\na\nb\nc\n'''",
+        "# c",
         "class A:",
         "  def f(",
         "    self):",
@@ -496,7 +500,8 @@ mod tests {
             let edges = start - 1..(end + 1).min(base.len());
             let Some(first) = map.kept(edges.clone()) else { continue };
             let (was, is) = (start..end, first + 1..first + 1 + (end - start));
-            for depth in [None, depth(base[was.clone()].iter().copied()), Some(2), Some(4)] {
+            let own = depth(base[was.clone()].iter().copied());
+            for depth in [None, own, Some(0), Some(2), Some(4)] {
                 if both.stands_alike(&was, &is, depth) && both.reads() {
                     // Of several with one head the lines tell which, and reading does
                     // not.
