@@ -13,8 +13,11 @@ use super::lex::{Kind, Token, lex_meaning};
 /// A function definition: byte spans in the text it was found in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name with the namespaces and classes around it, `a::b::f`.
+    /// Its name with the namespaces and classes around it, `a::b::f`; of a class that
+    /// is a specialisation with its arguments, `a::S<int>::f`.
     pub path: String,
+    /// The path without arguments.
+    plain: String,
     /// From the template head or first attribute to the closing brace.
     pub span: Range<usize>,
     /// The name alone, the last part of a qualified one.
@@ -45,7 +48,8 @@ pub enum FindError {
 }
 
 /// The one definition called `name`. A qualified name (`Class::method`) is
-/// matched from its end, so that a namespace may be left out.
+/// matched from its end, so that a namespace may be left out, and so may the
+/// arguments of a class.
 ///
 /// # Errors
 /// None has the name, or several have.
@@ -79,9 +83,10 @@ pub fn find_all(text: &[u8], name: &str) -> Vec<Function> {
 pub fn all_in<'f>(functions: &'f [Function], name: &str) -> Vec<&'f Function> {
     let wanted: Vec<&str> = name.split("::").map(str::trim).collect();
     let named = |f: &&Function| {
-        let mut path: Vec<&str> = f.path.split("::").collect();
+        let mut path: Vec<&str> = f.plain.split("::").collect();
         path.drain(..path.len().saturating_sub(wanted.len()));
-        path == wanted
+        let before = f.path.strip_suffix(name);
+        path == wanted || before.is_some_and(|before| before.is_empty() || before.ends_with("::"))
     };
     functions.iter().filter(named).collect()
 }
@@ -163,14 +168,24 @@ struct Parser<'t> {
     tokens: Vec<Token>,
     partner: Vec<Option<usize>>,
     at: usize,
-    scopes: Vec<Option<String>>,
+    scopes: Vec<Option<Scope>>,
     found: Vec<Function>,
+}
+
+/// A namespace or a class.
+#[derive(Clone)]
+struct Scope {
+    name: String,
+    /// The name with the arguments of a specialisation.
+    written: String,
 }
 
 /// A name followed by `(`, outside any bracket: perhaps the declarator.
 struct Candidate {
-    /// Index of the last part of the name.
+    /// Index of the last part of the name, or of its `operator`.
     token: usize,
+    /// Index of the last token of the name.
+    last: usize,
     /// Its qualified name as written.
     written: String,
 }
@@ -227,7 +242,7 @@ impl Parser<'_> {
     /// definition, the head or the end of a scope, a directive.
     fn item(&mut self) {
         let begin = self.at;
-        let mut scope: Option<Option<String>> = None;
+        let mut scope: Option<Option<Scope>> = None;
         let mut candidates: Vec<Candidate> = Vec::new();
         let mut enumeration = false;
         let mut initializers = false;
@@ -355,21 +370,58 @@ impl Parser<'_> {
         i
     }
 
-    fn qualified_after(&self, mut i: usize) -> Option<String> {
+    fn qualified_after(&self, mut i: usize) -> Option<Scope> {
         while self.word(i) == b"[" {
             i = self.past(i);
         }
-        let mut name = self.name(i)?;
-        while self.word(i + 1) == b"::" {
-            let Some(part) = self.name(i + 2) else { break };
-            name = format!("{name}::{part}");
-            i += 2;
+        let name = self.name(i)?;
+        let mut scope = Scope { written: name.clone(), name };
+        loop {
+            let past = if self.word(i + 1) == b"<" { self.past_angles(i + 1) } else { i + 1 };
+            scope.written += &self.joined(i + 1..past);
+            if self.word(past) != b"::" {
+                return Some(scope);
+            }
+            let Some(part) = self.name(past + 1) else { return Some(scope) };
+            scope.name = format!("{}::{part}", scope.name);
+            scope.written = format!("{}::{part}", scope.written);
+            i = past + 1;
         }
-        Some(name)
+    }
+
+    /// Tokens as one word, with a space between names alone.
+    fn joined(&self, tokens: Range<usize>) -> String {
+        let mut joined = String::new();
+        let mut after_name = false;
+        for i in tokens {
+            let name = self.tokens[i].kind == Kind::Identifier;
+            if name && after_name {
+                joined.push(' ');
+            }
+            joined += &String::from_utf8_lossy(self.word(i));
+            after_name = name;
+        }
+        joined
+    }
+
+    /// The operator that the `(` at `i` begins the parameters of: the index of its
+    /// `operator`, and its name.
+    fn operator(&self, i: usize) -> Option<(usize, String)> {
+        /// No operator's name has more tokens.
+        const LONGEST: usize = 16;
+        let begin =
+            (i.saturating_sub(LONGEST)..i).rev().find(|&at| self.word(at) == b"operator")?;
+        let bracket = |at: usize| matches!(self.word(at), b"(" | b")" | b"{" | b"}" | b";");
+        let called = (begin + 1..i).map(|at| self.word(at)).eq([b"(", b")"]);
+        let named = begin + 1 < i && !(begin + 1..i).any(bracket);
+        (called || named).then(|| (begin, self.joined(begin..i)))
     }
 
     /// The name before the `(` at `i`, template arguments skipped.
     fn candidate(&self, i: usize) -> Option<Candidate> {
+        if let Some((begin, name)) = self.operator(i) {
+            return Some(self.qualified(begin, i - 1, name));
+        }
         let mut last = i.checked_sub(1)?;
         if matches!(self.word(last), b">" | b">>") {
             let mut depth = 0_isize;
@@ -387,20 +439,25 @@ impl Parser<'_> {
                 }
             }
         }
-        let mut written = self.name(last)?;
+        let written = self.name(last)?;
         if matches!(
             written.as_str(),
             "noexcept" | "requires" | "decltype" | "alignas" | "operator" | "__attribute__"
         ) {
             return None;
         }
-        let mut first = last;
+        Some(self.qualified(last, last, written))
+    }
+
+    /// A name with the classes before it.
+    fn qualified(&self, token: usize, last: usize, mut written: String) -> Candidate {
+        let mut first = token;
         while first >= 2 && self.word(first - 1) == b"::" {
             let Some(part) = self.name(first - 2) else { break };
             written = format!("{part}::{written}");
             first -= 2;
         }
-        Some(Candidate { token: last, written })
+        Candidate { token, last, written }
     }
 
     /// Records the definition. Of several names before a `(`, a macro with
@@ -412,13 +469,16 @@ impl Parser<'_> {
         else {
             return;
         };
-        let around = self.scopes.iter().flatten().cloned();
-        let path: Vec<String> = around.chain([declarator.written.clone()]).collect();
-        let name = self.tokens[declarator.token];
+        let path = |name: fn(&Scope) -> &str| {
+            let around = self.scopes.iter().flatten().map(name);
+            around.chain([declarator.written.as_str()]).collect::<Vec<_>>().join("::")
+        };
+        let (first, last) = (self.tokens[declarator.token], self.tokens[declarator.last]);
         self.found.push(Function {
-            path: path.join("::"),
+            path: path(|scope| &scope.written),
+            plain: path(|scope| &scope.name),
             span: self.tokens[begin].start..self.tokens[end - 1].end,
-            name: name.start..name.end,
+            name: first.start..last.end,
             body: self.tokens[open].start..self.tokens[end - 1].end,
             lines: (0, 0),
         });
@@ -477,6 +537,59 @@ auto eight() -> decltype(six()) { return 8; }
     fn branches_of_an_if_are_told_apart() {
         let text = "#if A\nvoid f(int a) {\n#else\nvoid f() {\n#endif\n  g();\n}\nvoid h() {}\n";
         assert_eq!(paths(text).last().map(String::as_str), Some("h"));
+    }
+
+    #[test]
+    fn operators_have_names() {
+        let text = "\
+struct A {
+  int operator()(int a) const { return a; }
+  A operator+(A a) { return a; }
+  bool operator<(A a) noexcept(true) { return true; }
+  A& operator=(const A&) { return *this; }
+  int operator[](int i) { return i; }
+  operator bool() const { return true; }
+  operator const char*() { return 0; }
+};
+ostream& operator<<(ostream& o, A) { return o; }
+bool A::operator==(const A& a) { return true; }
+";
+        let expected = [
+            "A::operator()",
+            "A::operator+",
+            "A::operator<",
+            "A::operator=",
+            "A::operator[]",
+            "A::operator bool",
+            "A::operator const char*",
+            "operator<<",
+            "A::operator==",
+        ];
+        assert_eq!(paths(text), expected);
+        for path in expected {
+            let found = find(text.as_bytes(), path).expect("it is there");
+            let name = path.strip_prefix("A::").unwrap_or(path);
+            assert_eq!(&text[found.name], name);
+        }
+    }
+
+    #[test]
+    fn specialisations_are_told_apart() {
+        let text = "\
+namespace n {
+template <> struct S<int> { void go() {} };
+template <> struct S<std::pair<int, unsigned long>> { void go() {} };
+template <typename T> struct Q<T, 4> : S<T> { void to() {} };
+}
+";
+        let expected = ["n::S<int>::go", "n::S<std::pair<int,unsigned long>>::go", "n::Q<T,4>::to"];
+        assert_eq!(paths(text), expected);
+        for name in ["go", "S::go", "n::S::go"] {
+            assert_eq!(find_all(text.as_bytes(), name).len(), 2, "{name}");
+        }
+        for name in ["to", "Q::to", "S<int>::go", "n::Q<T,4>::to"] {
+            assert_eq!(find_all(text.as_bytes(), name).len(), 1, "{name}");
+        }
     }
 
     #[test]
