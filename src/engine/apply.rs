@@ -95,17 +95,11 @@ impl<'t> Ground<'t> {
     /// git puts the new file before the files of the folder that it replaces.
     fn turn_down_clashes(&self, report: &mut PatchReport) {
         let is_new = |f: &&mut FileReport| f.class.holds() && f.operation != "modify";
-        if !report.files.iter_mut().any(|f| is_new(&f)) {
-            return;
-        }
-        let paths = self.target.paths();
         for file in report.files.iter_mut().filter(is_new) {
             if self.target.mode(&file.path).is_none() {
                 continue;
             }
-            let folder = format!("{}/", file.path);
-            let next = paths.partition_point(|p| p.as_str() < folder.as_str());
-            let inside = paths.get(next).filter(|p| p.as_str().starts_with(&folder));
+            let inside = self.target.inside(&file.path);
             let above = file.path.parents().find(|p| self.target.mode(p).is_some());
             let why = match (inside, above) {
                 (Some(inside), _) => format!("a folder has its name, with `{inside}` in it"),
@@ -249,14 +243,21 @@ impl<'t> Ground<'t> {
     ) -> Result<Judged, ApplyError> {
         let judged = Judged::new(Operation::Delete, path.clone(), None);
         let Some(file) = self.target.file(path)? else {
-            let had = match &self.base {
-                Some(base) => base.mode(path).is_some(),
-                None => known == Text::Base,
+            let was = match &self.base {
+                Some(base) => base.file(path)?.map(|was| (base, was)),
+                None if known == Text::Base => return Ok(judged.all(HunkClass::Landed, patch)),
+                None => None,
             };
-            return Ok(if had {
-                judged.all(HunkClass::Landed, patch)
-            } else {
-                judged.none(HunkClass::FileDeleted, "the file to delete is not there", patch)
+            let Some((base, was)) = was else {
+                let why = "the file to delete is not there";
+                return Ok(judged.none(HunkClass::FileDeleted, why, patch));
+            };
+            return Ok(match find_moved(path, &was, base.unedited(), self.target.unedited())? {
+                None => judged.all(HunkClass::Landed, patch),
+                Some(now) => {
+                    let why = format!("upstream renamed the file to `{now}`");
+                    judged.none(HunkClass::Conflict, &why, patch)
+                }
             });
         };
         let rest = self.content(patch, path, path, &file, known)?;
@@ -326,9 +327,14 @@ impl<'t> Ground<'t> {
         let Some(was) = self.base.as_ref().map(|b| b.file(from)).transpose()?.flatten() else {
             return Ok(judged.none(HunkClass::FileDeleted, "the tree has no such file", patch));
         };
-        let moved =
-            find_moved(from, &was, self.base.as_ref().expect("`was` came from it"), &self.target)?;
-        let Some(now) = moved else {
+        let base = self.base.as_ref().expect("`was` came from it");
+        // Upstream renames files; what the series makes is no new name of any.
+        let moved = find_moved(from, &was, base.unedited(), self.target.unedited())?;
+        let moved = match moved {
+            Some(now) => self.target.file(&now)?.map(|file| (now, file)),
+            None => None,
+        };
+        let Some((now, file)) = moved else {
             let why = "upstream took the file away";
             return Ok(judged.none(HunkClass::FileDeleted, why, patch));
         };
@@ -342,7 +348,6 @@ impl<'t> Ground<'t> {
             let why = format!("upstream renamed the file to `{now}`");
             return Ok(judged.none(HunkClass::Conflict, &why, patch));
         }
-        let file = self.target.file(&now)?.expect("it was just found there");
         let mut content = self.content(patch, from, &now, &file, Text::Unknown)?;
         let placed = |h: &&mut HunkReport| h.class.holds() && h.class != HunkClass::Landed;
         content.hunks.iter_mut().filter(placed).for_each(|h| h.class = HunkClass::FileMoved);

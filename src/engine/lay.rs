@@ -236,7 +236,7 @@ fn followed(rule: &derive::Rule, ground: &Ground<'_>) -> Result<Option<derive::R
         return Ok(None);
     }
     let Some(was) = base.file(&rule.file)? else { return Ok(None) };
-    let moved = find_moved(&rule.file, &was, base, &ground.target)?;
+    let moved = find_moved(&rule.file, &was, base.unedited(), ground.target.unedited())?;
     Ok(moved.map(|file| derive::Rule { file, ..rule.clone() }))
 }
 

@@ -12,7 +12,7 @@ use crate::snapshot::{Entry, Mode, ObjectId, ReadError, Tree, TreePath};
 use crate::stored::Place;
 
 /// What one file of the commit is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Listed {
     /// Its mode.
     pub mode: Mode,

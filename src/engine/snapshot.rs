@@ -303,6 +303,13 @@ pub trait Tree: Sync {
     /// Every path, in byte order.
     fn paths(&self) -> Vec<TreePath>;
 
+    /// The first file below a folder, or nothing where no folder has this name.
+    fn inside(&self, folder: &TreePath) -> Option<TreePath> {
+        let (paths, begin) = (self.paths(), format!("{folder}/"));
+        let first = paths.partition_point(|p| p.as_str() < begin.as_str());
+        paths.into_iter().nth(first).filter(|p| p.as_str().starts_with(&begin))
+    }
+
     /// Every file as a listing tells it, in byte order of the paths. A tree
     /// that knows its blob ids without reading the files overrides this, so
     /// that a file already in place need not be read.
@@ -323,6 +330,10 @@ impl<T: Tree + ?Sized> Tree for &T {
 
     fn paths(&self) -> Vec<TreePath> {
         (**self).paths()
+    }
+
+    fn inside(&self, folder: &TreePath) -> Option<TreePath> {
+        (**self).inside(folder)
     }
 
     fn entries(&self) -> Vec<Entry> {
@@ -373,6 +384,12 @@ impl<'t> Snapshot<'t> {
         Self { below, edits: BTreeMap::new() }
     }
 
+    /// The tree as it was before any edit.
+    #[must_use]
+    pub fn unedited(&self) -> &'t dyn Tree {
+        self.below
+    }
+
     /// Puts a file in place, new or instead of the one there.
     pub fn put(&mut self, path: TreePath, file: File) {
         self.edits.insert(path, Some(file));
@@ -412,6 +429,19 @@ impl Tree for Snapshot<'_> {
         paths.extend(self.edits.iter().filter(|(_, f)| f.is_some()).map(|(p, _)| p.clone()));
         paths.sort();
         paths
+    }
+
+    fn inside(&self, folder: &TreePath) -> Option<TreePath> {
+        let begin = format!("{folder}/");
+        let within = |p: &TreePath| p.as_str().starts_with(&begin);
+        let put = self.edits.iter().find(|(path, file)| file.is_some() && within(path));
+        let put = put.map(|(path, _)| path.clone());
+        let mut first = self.below.inside(folder);
+        if first.as_ref().is_some_and(|p| self.edits.contains_key(p)) {
+            let kept = |p: &TreePath| within(p) && !self.edits.contains_key(p);
+            first = self.below.paths().into_iter().find(kept);
+        }
+        put.into_iter().chain(first).min()
     }
 
     fn entries(&self) -> Vec<Entry> {
@@ -460,6 +490,10 @@ impl<T: Tree> Tree for Remembered<T> {
 
     fn paths(&self) -> Vec<TreePath> {
         self.below.paths()
+    }
+
+    fn inside(&self, folder: &TreePath) -> Option<TreePath> {
+        self.below.inside(folder)
     }
 
     fn entries(&self) -> Vec<Entry> {

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::kernel::{Kernels, Speller, kernels, spelled_out};
 use super::text::Ends;
@@ -23,7 +24,19 @@ pub fn check(
     target: &dyn Tree,
     id: &str,
 ) -> Result<Vec<Verdict>, ReadError> {
-    let trees = || Trees { pin, target, ends: RefCell::default(), kernels: RefCell::default() };
+    check_with(contracts, pin, target, id, &|file| expanded(target, file))
+}
+
+/// As [`check`], where somebody else knows the kernels of the target's files.
+pub(crate) fn check_with(
+    contracts: &Contracts,
+    pin: &dyn Tree,
+    target: &dyn Tree,
+    id: &str,
+    expand: &Expand<'_>,
+) -> Result<Vec<Verdict>, ReadError> {
+    let trees =
+        || Trees { pin, target, expand, ends: RefCell::default(), kernels: RefCell::default() };
     // Expanding the macros of the kernels takes as long as reading the functions.
     let kernels = || -> Result<Vec<Verdict>, ReadError> {
         let trees = trees();
@@ -48,6 +61,7 @@ pub fn check(
 struct Trees<'t> {
     pin: &'t dyn Tree,
     target: &'t dyn Tree,
+    expand: &'t Expand<'t>,
     ends: RefCell<HashMap<TreePath, BothEnds>>,
     kernels: RefCell<HashMap<TreePath, Expanded>>,
 }
@@ -56,7 +70,15 @@ struct Trees<'t> {
 type BothEnds = Result<Rc<Ends>, String>;
 
 /// The kernels of a file of the target; or why they cannot be told.
-type Expanded = Result<Rc<Kernels>, String>;
+pub(crate) type Expanded = Result<Arc<Kernels>, String>;
+
+/// Gives the kernels of a file.
+pub(crate) type Expand<'e> = dyn Fn(&TreePath) -> Expanded + Sync + 'e;
+
+/// The kernels of a tree's file.
+pub(crate) fn expanded(tree: &dyn Tree, file: &TreePath) -> Expanded {
+    kernels(tree, file).map(Arc::new).map_err(|e| e.to_string())
+}
 
 impl Trees<'_> {
     fn ends(&self, path: &TreePath) -> Result<BothEnds, ReadError> {
@@ -87,7 +109,7 @@ impl Trees<'_> {
         if let Some(known) = self.kernels.borrow().get(file) {
             return known.clone();
         }
-        let found = kernels(self.target, file).map(Rc::new).map_err(|e| e.to_string());
+        let found = (self.expand)(file);
         self.kernels.borrow_mut().insert(file.clone(), found.clone());
         found
     }
@@ -157,7 +179,8 @@ impl Trees<'_> {
         let mut missing = names.clone();
         let mut elsewhere: Option<TreePath> = None;
         let mut nearest: Option<String> = None;
-        for file in self.metal_files(home) {
+        let others = std::iter::once(()).flat_map(|()| self.other_metal_files(home));
+        for file in std::iter::once(home.clone()).chain(others) {
             if self.target.mode(&file).is_none() {
                 continue;
             }
@@ -206,12 +229,10 @@ impl Trees<'_> {
         Ok((verdict(Status::Held, what), elsewhere))
     }
 
-    /// The file itself first, then every other that may have taken its kernels.
-    fn metal_files(&self, first: &TreePath) -> Vec<TreePath> {
-        let mut files = vec![first.clone()];
-        let others = self.target.paths();
-        files.extend(others.into_iter().filter(|p| p.as_str().ends_with(".metal") && p != first));
-        files
+    /// Every other file that may have taken kernels of `home`.
+    fn other_metal_files(&self, home: &TreePath) -> impl Iterator<Item = TreePath> {
+        let paths = self.target.paths().into_iter();
+        paths.filter(move |p| p.as_str().ends_with(".metal") && p != home)
     }
 
     /// Why the host code cannot ask for one of the names any more.

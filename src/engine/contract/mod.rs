@@ -23,6 +23,7 @@ use crate::snapshot::{ObjectId, TreePath};
 use crate::source::SnapshotSource;
 
 pub use check::check;
+pub(crate) use check::{Expand, Expanded, check_with, expanded};
 pub use note::check_notes;
 
 /// The contracts of a series, in the file's order.

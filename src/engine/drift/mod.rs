@@ -5,7 +5,9 @@
 //! [`trace`] does the same for every version between the pin and the target,
 //! cheaply, and says when each item changed. Both are pure over trees.
 
+mod asked;
 mod cascade;
+mod expansions;
 mod in_place;
 mod item;
 mod report;
@@ -13,14 +15,16 @@ mod trace;
 mod unit;
 mod upstream;
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::apply::Ground;
-use crate::contract::{self, ContractKind, Status, Verdict};
+use crate::contract::{self, ContractKind, Expand, Status, Verdict};
 use crate::lay::{EntryReport, LayError, STRIP, lay, lay_entry};
 use crate::patch::{self, Patch};
 use crate::series::{Change, SERIES_FILE, Series};
-use crate::snapshot::{ObjectId, ReadError, Tree};
+use crate::snapshot::{ObjectId, ReadError, Tree, TreePath};
 
 pub(crate) use cascade::{Missing, blame};
 pub use item::{Item, State};
@@ -146,11 +150,12 @@ fn states_at(
     pin: &dyn Tree,
     target: &dyn Tree,
     id: &str,
+    expand: &Expand<'_>,
 ) -> Result<Judgement, DriftError> {
     let mut ground = Ground::mapped(pin, target);
     let entries = lay(series, &[], &mut ground)?;
-    let contracts = contracts(series, &entries, pin, target, id)?;
-    Ok(Judgement { entries, contracts })
+    let checked = contract::check_with(&series.contracts, pin, target, id, expand)?;
+    Ok(Judgement { contracts: with_own(series, &entries, checked, id), entries })
 }
 
 /// Checks the contracts of a series whose `entries` were laid on `target`.
@@ -164,10 +169,20 @@ pub fn contracts(
     target: &dyn Tree,
     id: &str,
 ) -> Result<Vec<Verdict>, ReadError> {
-    let mut verdicts = contract::check(&series.contracts, pin, target, id)?;
+    let checked = contract::check(&series.contracts, pin, target, id)?;
+    Ok(with_own(series, entries, checked, id))
+}
+
+/// The verdicts, and those on what the entries themselves promise.
+fn with_own(
+    series: &Series,
+    entries: &[EntryReport],
+    mut verdicts: Vec<Verdict>,
+    id: &str,
+) -> Vec<Verdict> {
     verdicts.extend(originals(series, entries, id));
     verdicts.extend(notes(series));
-    Ok(verdicts)
+    verdicts
 }
 
 /// One verdict for each derived function: its original is a contract too.
@@ -228,6 +243,18 @@ impl Judgement {
         entries.chain(contracts).collect()
     }
 
+    /// The files that it speaks of, by their names at the target.
+    fn files(&self) -> BTreeSet<TreePath> {
+        let patched = self.entries.iter().flat_map(|e| &e.patch.files).map(|f| f.path.clone());
+        let made = self.entries.iter().filter_map(|e| e.derived.as_ref()?.made.as_ref());
+        let placed = self.contracts.iter().flat_map(|v| {
+            let at = v.place.as_deref().and_then(|p| p.rsplit_once(':')).map(|(file, _)| file);
+            [at, v.moved_to.as_deref(), v.host_moved_to.as_deref()]
+        });
+        let placed = placed.flatten().filter_map(|p| TreePath::new(p).ok());
+        patched.chain(made.map(|m| m.file.clone())).chain(placed).collect()
+    }
+
     /// What is neither `exact`, `moved` nor `held`, each with its cause from
     /// the trace where there is one.
     #[must_use]
@@ -262,6 +289,15 @@ impl Judgement {
             }
             _ => None,
         }
+    }
+
+    /// Whether it is a file that a patch has hunks for.
+    fn is_told_by_hunks(&self, item: &Item) -> bool {
+        let Item::File { entry, path } = item else { return false };
+        let Some(entry) = self.entries.iter().find(|e| e.name == *entry) else { return false };
+        let own = |name: &TreePath, from: Option<&TreePath>| name == path || from == Some(path);
+        let mut files = entry.patch.files.iter().filter(|f| own(&f.path, f.from.as_ref()));
+        files.any(|file| entry.patch.hunks.iter().any(|h| h.file == file.path))
     }
 
     /// Whether nothing needs a person.

@@ -64,8 +64,9 @@ impl Report {
     pub fn new(pin: End, target: End, found: Judgement, trace: Option<Trace>) -> Self {
         let mut counts = BTreeMap::new();
         for (item, state) in found.states() {
-            // A file that is changed in place is told by its hunks.
-            if !matches!((&item, state), (Item::File { .. }, State::Class(c)) if c.holds()) {
+            // A file that holds is told by its hunks.
+            let holds = matches!(state, State::Class(class) if class.holds());
+            if !(holds && found.is_told_by_hunks(&item)) {
                 *counts.entry(state.as_str()).or_default() += 1;
             }
         }

@@ -1,6 +1,9 @@
+mod law;
+
 use super::*;
 use crate::contract::{Cite, Kernel, Watch};
 use crate::derive;
+use crate::git::{At, PathSet};
 use crate::report::HunkClass;
 use crate::series::{Entry, Forwarded};
 use crate::snapshot::{File, MemoryTree, Mode, TreePath};
@@ -47,8 +50,13 @@ const PATCH: &str = "\
 ";
 
 impl Identified for MemoryTree {
-    fn id(&self, path: &TreePath) -> Result<Option<ObjectId>, ReadError> {
-        Ok(self.file(path)?.map(|f| ObjectId::of_blob(&f.bytes)))
+    fn at(&self, paths: &PathSet) -> Result<Vec<Option<At>>, DriftError> {
+        paths.paths().iter().map(|path| unit::at(self, path)).collect()
+    }
+
+    fn names(&self) -> Result<ObjectId, DriftError> {
+        let names: Vec<String> = self.paths().iter().map(ToString::to_string).collect();
+        Ok(ObjectId::of_blob(names.join("\n").as_bytes()))
     }
 }
 
@@ -173,7 +181,7 @@ fn parts(series: &Series) -> Parts {
 fn version<'t>(number: u8, tree: &'t MemoryTree) -> Result<Version<'t>, ReadError> {
     let commit = ObjectId::from_raw([number; 20]);
     let cause = Cause::new(commit, &format!("change (#{number})"), "2026-09-01");
-    Ok(Version { cause, tree: Some(Box::new(tree.clone())) })
+    Ok(Version { cause, tree: Box::new(tree.clone()), touched: true })
 }
 
 #[test]

@@ -15,8 +15,10 @@ use crate::snapshot::{Tree, TreePath};
 pub struct Version<'t> {
     /// The commit.
     pub cause: Cause,
-    /// Its files; nothing where those that decide are as in the version before.
-    pub tree: Option<Box<dyn Identified + 't>>,
+    /// Its files.
+    pub tree: Box<dyn Identified + 't>,
+    /// Whether one of [`Parts::files`] may be another than in the version before.
+    pub touched: bool,
 }
 
 /// What a walk over versions found.
@@ -90,15 +92,6 @@ impl Parts {
         paths.sort();
         paths.dedup();
         paths
-    }
-
-    /// Takes a file's later name in, so that what becomes of it there counts.
-    pub(super) fn follow(&mut self, from: &TreePath, to: &TreePath) {
-        for unit in self.units.iter_mut().filter(|u| u.paths.contains(from)) {
-            if !unit.paths.contains(to) {
-                unit.paths.push(to.clone());
-            }
-        }
     }
 }
 

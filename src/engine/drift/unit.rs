@@ -5,24 +5,64 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
+use super::asked::{Asking, Rest};
+use super::expansions::Expansions;
 use super::in_place::Bases;
 use super::{DriftError, Item, Judgement, State, Version, states_at};
-use crate::contract::{ContractKind, Contracts, kernel};
+use crate::contract::{ContractKind, Contracts, expanded};
+use crate::git::{At, PathSet};
+use crate::listing::Listed;
 use crate::patch::{self, Patch};
 use crate::series::{Change, Entry, Series};
-use crate::snapshot::{ObjectId, ReadError, Remembered, Tree, TreePath};
+use crate::snapshot::{File, ObjectId, Remembered, Tree, TreePath};
 
-/// A tree that knows the blob id of a file without reading it.
+/// A tree that knows its files' modes and blob ids without reading them.
 pub trait Identified: Tree + Send {
-    /// The blob id of the file at `path`, or nothing where none is.
+    /// What stands at each of these paths, in their order.
     ///
     /// # Errors
     /// The tree cannot be read.
-    fn id(&self, path: &TreePath) -> Result<Option<ObjectId>, ReadError>;
+    fn at(&self, paths: &PathSet) -> Result<Vec<Option<At>>, DriftError>;
+
+    /// An id of which paths there are: trees with the same paths have the same.
+    ///
+    /// # Errors
+    /// The tree cannot be read.
+    fn names(&self) -> Result<ObjectId, DriftError>;
+}
+
+/// What stands at a path of any tree.
+pub(super) fn at(tree: &dyn Tree, path: &TreePath) -> Result<Option<At>, DriftError> {
+    Ok(match tree.file(path)? {
+        Some(File { mode, bytes }) => {
+            // A submodule's id is a commit's, which a tree of files does not tell.
+            let id = ObjectId::of_blob(&bytes);
+            Some(At::File(Listed { mode, id }))
+        }
+        None => tree.inside(path).map(|_| At::Folder),
+    })
 }
 
 /// What was found of a unit.
 pub(super) type States = Arc<Vec<(Item, State)>>;
+
+/// What stands at a unit's paths.
+type Key = Vec<Option<At>>;
+
+/// How many judgements are kept for the same files of a unit: where one is gone, what
+/// is found depends on where it went, and so on more files than these.
+const RECENT: usize = 4;
+
+/// What was found of a unit where something stood at its paths.
+#[derive(Clone, Default)]
+struct Judged {
+    /// What else it was found from.
+    rest: Arc<Rest>,
+    /// Nothing where only the unit's files decide, and they are the pin's.
+    states: Option<States>,
+}
 
 /// A part of a series.
 pub(super) struct Unit {
@@ -32,9 +72,14 @@ pub(super) struct Unit {
     pub paths: Vec<TreePath>,
     /// For each entry of its series, the hunks' numbers in the whole series.
     numbers: HashMap<String, Vec<usize>>,
-    seen: HashMap<Vec<Option<ObjectId>>, States>,
-    /// Its one file, where it has no other.
-    alone: Option<TreePath>,
+    /// What was found, by what stood at its paths.
+    /// The last first.
+    seen: HashMap<Key, Vec<Judged>>,
+    at_pin: Judged,
+    /// Where it only changes lines of one file.
+    bases: Option<Bases>,
+    /// Shared by all.
+    expansions: Arc<Expansions>,
 }
 
 /// Splits a series, given what it is at its pin.
@@ -68,12 +113,10 @@ pub(super) fn split(
             }
         }
     }
-    for unit in &mut units {
-        if let [path] = &unit.paths[..] {
-            unit.alone = Some(path.clone());
-        }
-    }
-    units.extend(contracts(series, pin));
+    units.extend(contracts(series));
+    let shared = Arc::new(Expansions::default());
+    units.iter_mut().for_each(|unit| unit.expansions = shared.clone());
+    units.par_iter_mut().with_max_len(1).try_for_each(|unit| unit.prepare(pin))?;
     Ok(units)
 }
 
@@ -82,7 +125,15 @@ fn empty(series: &Series) -> Series {
 }
 
 fn new_unit(series: Series, paths: Vec<TreePath>) -> Unit {
-    Unit { series, paths, numbers: HashMap::new(), seen: HashMap::new(), alone: None }
+    Unit {
+        series,
+        paths,
+        numbers: HashMap::new(),
+        seen: HashMap::new(),
+        at_pin: Judged::default(),
+        bases: None,
+        expansions: Arc::default(),
+    }
 }
 
 /// The unit that these files belong to, those that shared only some of them
@@ -115,7 +166,7 @@ fn unit_of<'u>(units: &'u mut Vec<Unit>, series: &Series, paths: Vec<TreePath>) 
 /// A unit for the watches and citations of each file, which is read once for
 /// them, and one for the kernels of each. Notes need none: the target does not
 /// decide them.
-fn contracts<'s>(series: &'s Series, pin: &'s dyn Tree) -> impl Iterator<Item = Unit> + 's {
+fn contracts(series: &Series) -> impl Iterator<Item = Unit> {
     let one = |contracts: Contracts, paths: Vec<TreePath>| {
         new_unit(Series { contracts, ..empty(series) }, paths)
     };
@@ -134,9 +185,6 @@ fn contracts<'s>(series: &'s Series, pin: &'s dyn Tree) -> impl Iterator<Item = 
     }
     let kernels = by_file.into_iter().map(move |(file, only)| {
         let mut paths = vec![file.clone()];
-        if let Ok(found) = kernel::kernels(pin, file) {
-            paths.extend(found.sources.read);
-        }
         paths.extend(only.kernel.iter().filter_map(|k| k.host.as_ref()).map(|h| h.file.clone()));
         paths.sort();
         paths.dedup();
@@ -191,67 +239,110 @@ impl Unit {
         self.paths.iter().map(length).sum::<usize>() * self.series.entries.len().max(1)
     }
 
-    /// The states of the unit's items in each version in which one of its files
-    /// is another than in the version before, by the version's place.
+    /// Makes the unit ready for a walk: takes in what else than its own files
+    /// decides it at the pin.
+    fn prepare(&mut self, pin: &dyn Tree) -> Result<(), DriftError> {
+        if let [path] = &self.paths[..]
+            && self.series.contracts == Contracts::default()
+        {
+            self.bases = Bases::of(&self.series, path, pin)?;
+        }
+        // A patch in place, a watch and a citation ask for nothing but their file
+        // while it is there.
+        if self.bases.is_none() && !self.is_of_one_text() {
+            let asking = Asking::new(pin);
+            let tree = Remembered::new(&asking);
+            let found = states_at(&self.series, pin, &tree, "", &|file| expanded(&tree, file))?;
+            let asked = asking.asked();
+            self.paths.extend(asked.paths);
+            let states = Some(self.own_states(found.states()));
+            self.at_pin = Judged { rest: Arc::new(Rest::of_names(asked.names)), states };
+        }
+        Ok(())
+    }
+
+    fn is_of_one_text(&self) -> bool {
+        self.series.entries.is_empty() && self.series.contracts.kernel.is_empty()
+    }
+
+    /// The states of the unit's items in each version which they depend on, by
+    /// the version's place: one of its files is another than in the version
+    /// before, or a state is.
     pub(super) fn walk(
         mut self,
         pin: &dyn Tree,
         versions: &[Version<'_>],
         id: &str,
     ) -> Result<Vec<(usize, States)>, DriftError> {
-        let at_pin = |path| Ok(pin.file(path)?.map(|f| ObjectId::of_blob(&f.bytes)));
-        let mut before = self.paths.iter().map(at_pin).collect::<Result<Vec<_>, ReadError>>()?;
-        let mut bases = match &self.alone {
-            Some(path) => Bases::of(&self.series, path, pin)?,
-            None => None,
-        };
+        let paths = PathSet::new(std::mem::take(&mut self.paths));
+        let at_pin = |path| at(pin, path);
+        let key = paths.paths().iter().map(at_pin).collect::<Result<Vec<_>, _>>()?;
+        let mut last = (key, std::mem::take(&mut self.at_pin));
         let mut found = Vec::new();
-        for (at, version) in versions.iter().enumerate() {
-            let Some(tree) = version.tree.as_deref() else { continue };
-            let key = self.paths.iter().map(|p| tree.id(p)).collect::<Result<Vec<_>, _>>()?;
-            if key != before {
-                before.clone_from(&key);
-                found.push((at, self.states(pin, tree, id, key, &mut bases)?));
+        for (place, version) in versions.iter().enumerate() {
+            let (before, known) = &last;
+            if !version.touched && known.rest.is_empty() {
+                continue;
             }
+            let tree = &*version.tree;
+            let key = tree.at(&paths)?;
+            if key == *before && known.rest.stands(tree)? {
+                continue;
+            }
+            let touched = key != *before || known.rest.is_touched(tree)?;
+            let judged = self.judged(pin, tree, id, &paths, &key)?;
+            let differs = judged.states != known.states;
+            if let Some(states) = judged.states.clone().filter(|_| touched || differs) {
+                found.push((place, states));
+            }
+            last = (key, judged);
         }
         Ok(found)
     }
 
-    /// The states of the unit's items in a version, in which its files have
-    /// the ids `key`.
-    fn states(
+    /// The states of the unit's items in a version, in which `key` stands at its
+    /// paths.
+    fn judged(
         &mut self,
         pin: &dyn Tree,
         version: &dyn Identified,
         id: &str,
-        key: Vec<Option<ObjectId>>,
-        bases: &mut Option<Bases>,
-    ) -> Result<States, DriftError> {
-        if let Some(seen) = self.seen.get(&key) {
-            return Ok(seen.clone());
+        paths: &PathSet,
+        key: &Key,
+    ) -> Result<Judged, DriftError> {
+        for seen in self.seen.get(key).into_iter().flatten() {
+            if seen.rest.stands(version)? {
+                return Ok(seen.clone());
+            }
         }
-        let in_place = match bases {
+        let in_place = match &mut self.bases {
             Some(bases) => bases.states(version)?,
             None => None,
         };
-        let found = match in_place {
-            Some(states) => states,
-            None => states_at(&self.series, pin, &Remembered::new(version), id)?.states(),
+        let (found, rest) = match in_place {
+            Some(states) => (states, Rest::default()),
+            None => {
+                let asking = Asking::new(&version);
+                let expand = |file: &TreePath| self.expansions.of(file, version, &asking);
+                let tree = Remembered::new(&asking);
+                let found = states_at(&self.series, pin, &tree, id, &expand)?;
+                let rest = Rest::of(asking.asked(), paths, &found.files(), version)?;
+                (found.states(), rest)
+            }
         };
-        let states: Vec<(Item, State)> = found
+        let found = Judged { rest: Arc::new(rest), states: Some(self.own_states(found)) };
+        let seen = self.seen.entry(key.clone()).or_default();
+        seen.truncate(RECENT - 1);
+        seen.insert(0, found.clone());
+        Ok(found)
+    }
+
+    /// The states as the whole series has them, but for the notes'.
+    fn own_states(&self, found: Vec<(Item, State)>) -> States {
+        let decided = found
             .into_iter()
-            .filter(|(item, _)| !matches!(item, Item::Contract { kind: ContractKind::Note, .. }))
-            .map(|(item, state)| (self.renumbered(item), state))
-            .collect();
-        let states = Arc::new(states);
-        // Where a file of the pin is gone, what is found depends on where it
-        // went, and so on more files than these.
-        let gone =
-            |(path, id): (&TreePath, &Option<ObjectId>)| id.is_none() && pin.mode(path).is_some();
-        if !self.paths.iter().zip(&key).any(gone) {
-            self.seen.insert(key, states.clone());
-        }
-        Ok(states)
+            .filter(|(item, _)| !matches!(item, Item::Contract { kind: ContractKind::Note, .. }));
+        Arc::new(decided.map(|(item, state)| (self.renumbered(item), state)).collect())
     }
 
     fn renumbered(&self, item: Item) -> Item {

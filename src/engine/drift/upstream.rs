@@ -1,17 +1,17 @@
 //! The line of upstream commits between a pin and a target, as versions.
 
-use std::collections::BTreeMap;
-
 use super::{Cause, DriftError, Identified, Judgement, Parts, Trace, Version, judge, trace};
-use crate::git::{CommitInfo, GitError, History, LazyTree, Walk};
-use crate::listing::Listed;
-use crate::moved::find_moved;
+use crate::git::{At, CommitInfo, GitError, History, LazyTree, PathSet, Walk};
 use crate::series::Series;
-use crate::snapshot::{ObjectId, ReadError, Tree, TreePath};
+use crate::snapshot::{ObjectId, Tree};
 
 impl Identified for LazyTree<'_> {
-    fn id(&self, path: &TreePath) -> Result<Option<ObjectId>, ReadError> {
-        self.blob_id(path)
+    fn at(&self, paths: &PathSet) -> Result<Vec<Option<At>>, DriftError> {
+        Ok(self.at(paths)?)
+    }
+
+    fn names(&self) -> Result<ObjectId, DriftError> {
+        Ok(self.names()?)
     }
 }
 
@@ -93,8 +93,6 @@ pub fn judge_and_trace(
 }
 
 /// Judges the series at every commit of the line, given what it is at its pin.
-/// A file that upstream renames on the way is followed: the walk is made again
-/// with its new name.
 ///
 /// # Errors
 /// Those of [`trace`].
@@ -106,68 +104,17 @@ pub fn trace_line(
     line: &Line,
     id: &str,
 ) -> Result<Trace, DriftError> {
-    let mut renames = Renames::default();
-    loop {
-        let mut parts = Parts::new(series, pin, at_pin)?;
-        renames.known.iter().for_each(|(to, from)| parts.follow(from, to));
-        let known = renames.known.len();
-        let found = walk(parts, pin, history, line, id, &mut renames)?;
-        if renames.known.len() == known {
-            return Ok(found);
-        }
-    }
-}
-
-/// The names that upstream gave to files of the pin, each with the pin's.
-#[derive(Default)]
-struct Renames {
-    known: BTreeMap<TreePath, TreePath>,
-}
-
-impl Renames {
-    /// Looks where the files went that a version has no more.
-    fn see(
-        &mut self,
-        paths: &[TreePath],
-        before: Option<&[Option<Listed>]>,
-        tree: &LazyTree<'_>,
-        pin: &dyn Tree,
-    ) -> Result<(), DriftError> {
-        let now = tree.walked()?;
-        for (at, path) in paths.iter().enumerate() {
-            let was = before.map_or_else(|| pin.mode(path).is_some(), |b| b[at].is_some());
-            if !was || now[at].is_some() {
-                continue;
-            }
-            let origin = self.known.get(path).unwrap_or(path).clone();
-            let Some(file) = pin.file(&origin)? else { continue };
-            if let Some(moved) = find_moved(&origin, &file, pin, tree)? {
-                self.known.entry(moved).or_insert(origin);
-            }
-        }
-        Ok(())
-    }
-}
-
-fn walk(
-    parts: Parts,
-    pin: &dyn Tree,
-    history: &History,
-    line: &Line,
-    id: &str,
-    renames: &mut Renames,
-) -> Result<Trace, DriftError> {
+    let parts = Parts::new(series, pin, at_pin)?;
     let walk = Walk::new(history, parts.files());
-    let mut last: Option<Vec<Option<Listed>>> = None;
+    let mut last: Option<Vec<Option<At>>> = None;
     let mut version = |commit: ObjectId, cause| -> Result<Version<'_>, DriftError> {
         let tree = walk.tree(commit);
         let found = tree.walked()?;
-        if last.as_deref() == Some(found) {
-            return Ok(Version { cause, tree: None });
+        let touched = last.as_deref() != Some(found);
+        if touched {
+            last = Some(found.to_vec());
         }
-        renames.see(walk.paths(), last.as_deref(), &tree, pin)?;
-        last = Some(found.to_vec());
-        Ok(Version { cause, tree: Some(Box::new(tree) as Box<dyn Identified>) })
+        Ok(Version { cause, tree: Box::new(tree), touched })
     };
     let undone = line.undone.iter().filter_map(|commit| {
         let before = *commit.parents.first()?;

@@ -160,27 +160,35 @@ impl History {
     /// # Errors
     /// The commit is not there, or its tree is damaged.
     pub fn file_at(&self, commit: ObjectId, path: &TreePath) -> Result<Option<Listed>, GitError> {
-        let found = self.files_at(commit, &PathSet::new([path.clone()]))?;
-        Ok(found.into_iter().next().flatten())
+        let found = self.paths_at(commit, &PathSet::new([path.clone()]))?;
+        Ok(found.into_iter().next().flatten().and_then(At::file))
     }
 
-    /// What the files of a set are in a commit, in the set's order. Folders
-    /// that the set has seen before cost nothing: a walk over a history reads
-    /// each of them once.
+    /// What stands at the paths of a set in a commit, in the set's order.
+    /// Folders that the set has seen before cost nothing: a walk over a history
+    /// reads each of them once.
     ///
     /// # Errors
     /// The commit is not there, or its tree is damaged.
-    pub fn files_at(
-        &self,
-        commit: ObjectId,
-        paths: &PathSet,
-    ) -> Result<Vec<Option<Listed>>, GitError> {
+    pub fn paths_at(&self, commit: ObjectId, paths: &PathSet) -> Result<Vec<Option<At>>, GitError> {
         let repository = self.objects.lock();
         let tree = find(&repository, commit).map_err(|_| self.no_commit(commit))?.tree_id();
         let found = paths.look(&repository, 0, tree).map_err(|e| self.objects.damaged(e))?;
-        let mut files = vec![None; paths.paths.len()];
-        found.iter().for_each(|(at, file)| files[*at] = Some(*file));
-        Ok(files)
+        let mut stands = vec![None; paths.paths.len()];
+        found.iter().for_each(|(at, found)| stands[*at] = Some(*found));
+        Ok(stands)
+    }
+
+    /// An id of which paths a commit has: two commits with the same files, whatever
+    /// is in them, have the same one. Folders that `seen` knows cost nothing.
+    ///
+    /// # Errors
+    /// The commit is not there, or its tree is damaged.
+    pub fn names_at(&self, commit: ObjectId, seen: &NamesSeen) -> Result<ObjectId, GitError> {
+        let repository = self.objects.lock();
+        let tree = find(&repository, commit).map_err(|_| self.no_commit(commit))?.tree_id();
+        let mut seen = seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names(&repository, tree, &mut seen).map_err(|e| self.objects.damaged(e))
     }
 
     /// The bytes of a blob, checked against its id.
@@ -196,7 +204,32 @@ impl History {
     }
 }
 
+/// What stands at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum At {
+    /// A file.
+    File(Listed),
+    /// A folder.
+    Folder,
+}
+
+impl At {
+    /// The file, where it is one.
+    #[must_use]
+    pub fn file(self) -> Option<Listed> {
+        match self {
+            At::File(listed) => Some(listed),
+            At::Folder => None,
+        }
+    }
+}
+
+/// The folders whose names are known, for [`History::names_at`].
+#[derive(Default)]
+pub struct NamesSeen(Mutex<HashMap<Oid, ObjectId>>);
+
 /// Paths to look up in many commits.
+#[derive(Default)]
 pub struct PathSet {
     paths: Vec<TreePath>,
     /// Node 0 is the root.
@@ -205,7 +238,7 @@ pub struct PathSet {
 }
 
 /// Which paths of the set a folder holds, and what they are there.
-type Found = Arc<Vec<(usize, Listed)>>;
+type Found = Arc<Vec<(usize, At)>>;
 
 #[derive(Default)]
 struct Node {
@@ -257,14 +290,15 @@ impl PathSet {
                 break;
             }
             let TreeEntry { mode, name, id } = entry?;
-            if mode == object::TREE {
-                let Some(below) = folders.get(name) else { continue };
+            if let Some(at) = files.get(name) {
+                wanted -= 1;
+                let file = Mode::from_bits(mode).map(|mode| Listed { mode, id: to_id(id) });
+                let folder = (mode == object::TREE).then_some(At::Folder);
+                found.extend(folder.or(file.map(At::File)).map(|stands| (*at, stands)));
+            }
+            if let (object::TREE, Some(below)) = (mode, folders.get(name)) {
                 wanted -= 1;
                 found.extend(self.look(repository, *below, id)?.iter().copied());
-            } else if let Some(at) = files.get(name) {
-                wanted -= 1;
-                let mode = Mode::from_bits(mode);
-                found.extend(mode.map(|mode| (*at, Listed { mode, id: to_id(id) })));
             }
         }
         let found = Arc::new(found);
@@ -275,6 +309,31 @@ impl PathSet {
     fn seen(&self) -> MutexGuard<'_, HashMap<(usize, Oid), Found>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// An id of the paths below a folder.
+fn names(
+    repository: &Repository,
+    tree: Oid,
+    seen: &mut HashMap<Oid, ObjectId>,
+) -> Result<ObjectId, git2::Error> {
+    if let Some(known) = seen.get(&tree) {
+        return Ok(*known);
+    }
+    let bytes = object::read(repository, tree, ObjectType::Tree)?;
+    let mut text = Vec::new();
+    for entry in object::entries(&bytes) {
+        let TreeEntry { mode, name, id } = entry?;
+        text.extend_from_slice(name);
+        if mode == object::TREE {
+            text.push(b'/');
+            text.extend_from_slice(names(repository, id, seen)?.to_string().as_bytes());
+        }
+        text.push(0);
+    }
+    let id = ObjectId::of_blob(&text);
+    seen.insert(tree, id);
+    Ok(id)
 }
 
 /// A commit and those before it by first parents, up to `end` if it is one of

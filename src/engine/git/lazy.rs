@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use super::{GitError, GitTree, History, PathSet};
+use super::{At, GitError, GitTree, History, NamesSeen, PathSet};
 use crate::listing::Listed;
 use crate::snapshot::{File, Mode, ObjectId, ReadError, Tree, TreePath};
 
@@ -12,6 +12,7 @@ use crate::snapshot::{File, Mode, ObjectId, ReadError, Tree, TreePath};
 pub struct Walk<'h> {
     history: &'h History,
     paths: PathSet,
+    names: NamesSeen,
 }
 
 /// The files of a commit of a walk. The walk's paths cost a look at the folders
@@ -20,7 +21,7 @@ pub struct Walk<'h> {
 pub struct LazyTree<'h> {
     walk: Arc<Walk<'h>>,
     commit: ObjectId,
-    found: OnceLock<Vec<Option<Listed>>>,
+    found: OnceLock<Vec<Option<At>>>,
     whole: OnceLock<GitTree>,
 }
 
@@ -28,13 +29,7 @@ impl<'h> Walk<'h> {
     /// A walk that looks at these paths.
     #[must_use]
     pub fn new(history: &'h History, paths: impl IntoIterator<Item = TreePath>) -> Arc<Self> {
-        Arc::new(Self { history, paths: PathSet::new(paths) })
-    }
-
-    /// The paths that it looks at, in the order of [`LazyTree::walked`].
-    #[must_use]
-    pub fn paths(&self) -> &[TreePath] {
-        self.paths.paths()
+        Arc::new(Self { history, paths: PathSet::new(paths), names: NamesSeen::default() })
     }
 
     /// A commit's files.
@@ -55,30 +50,43 @@ impl LazyTree<'_> {
 
     fn listed(&self, path: &TreePath) -> Result<Option<Listed>, GitError> {
         match self.walk.paths.paths().binary_search(path) {
-            Ok(at) => Ok(self.walked()?[at]),
+            Ok(at) => Ok(self.walked()?[at].and_then(At::file)),
             Err(_) => Ok(self.whole()?.listing().get(path)),
         }
     }
 
-    /// What the walk's paths are in the commit, in their order.
+    /// What stands at the walk's paths in the commit, in their order.
     ///
     /// # Errors
     /// The commit is not there, or its trees are damaged.
-    pub fn walked(&self) -> Result<&[Option<Listed>], GitError> {
+    pub fn walked(&self) -> Result<&[Option<At>], GitError> {
         if let Some(found) = self.found.get() {
             return Ok(found);
         }
-        let found = self.walk.history.files_at(self.commit, &self.walk.paths)?;
+        let found = self.walk.history.paths_at(self.commit, &self.walk.paths)?;
         Ok(self.found.get_or_init(|| found))
     }
 
-    /// The blob id of the file at `path`, without reading it.
+    /// What stands at these paths. Those of the walk are known; with one more
+    /// the folders above all of them are looked at.
     ///
     /// # Errors
     /// The commit's trees are damaged.
-    pub fn blob_id(&self, path: &TreePath) -> Result<Option<ObjectId>, ReadError> {
-        let listed = self.listed(path).map_err(|e| unread(path, e))?;
-        Ok(listed.map(|listed| listed.id))
+    pub fn at(&self, paths: &PathSet) -> Result<Vec<Option<At>>, GitError> {
+        let (walk, walked) = (self.walk.paths.paths(), self.walked()?);
+        let known = |path| walk.binary_search(path).ok().map(|at| walked[at]);
+        match paths.paths().iter().map(known).collect() {
+            Some(known) => Ok(known),
+            None => self.walk.history.paths_at(self.commit, paths),
+        }
+    }
+
+    /// An id of which paths the commit has.
+    ///
+    /// # Errors
+    /// The commit's trees are damaged.
+    pub fn names(&self) -> Result<ObjectId, GitError> {
+        self.walk.history.names_at(self.commit, &self.walk.names)
     }
 }
 
@@ -105,5 +113,11 @@ impl Tree for LazyTree<'_> {
 
     fn paths(&self) -> Vec<TreePath> {
         self.whole().map(GitTree::paths).unwrap_or_default()
+    }
+
+    fn inside(&self, folder: &TreePath) -> Option<TreePath> {
+        let stands = self.at(&PathSet::new([folder.clone()])).ok()?;
+        let folder_stands = stands.contains(&Some(At::Folder));
+        self.whole().ok().filter(|_| folder_stands)?.inside(folder)
     }
 }

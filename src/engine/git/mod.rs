@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use crate::cache::CacheError;
 use crate::snapshot::ObjectId;
 
-pub use self::history::{CommitInfo, History, PathSet};
+pub use self::history::{At, CommitInfo, History, NamesSeen, PathSet};
 #[cfg(feature = "fetch")]
 pub use self::import::{Limits, folder_of, reach};
 pub use self::lazy::{LazyTree, Walk};

@@ -1,6 +1,6 @@
 //! Names, walks and files over many commits, against git itself.
 
-use mlx_overlay_engine::git::{GitError, History, PathSet};
+use mlx_overlay_engine::git::{At, GitError, History, PathSet};
 use mlx_overlay_engine::snapshot::{ObjectId, Tree, TreePath};
 use overlay_tests_support::{Need, Suite};
 
@@ -73,11 +73,13 @@ fn files() {
     let names = ["a.txt", "d", "d/e/f.txt", "d/none", "s.txt", "s.txt/under"];
     let paths = PathSet::new(names.map(|n| TreePath::new(n).unwrap()));
     for rev in ["main", "main~1", "main~2", "main~3", "side", "main"] {
-        let found = history.files_at(repository.id(rev), &paths).unwrap();
+        let found = history.paths_at(repository.id(rev), &paths).unwrap();
         for (path, found) in paths.paths().iter().zip(found) {
             let listed = repository.git(&["ls-tree", rev, "--", path.as_str()]);
             let blob = listed.split_whitespace().nth(2).filter(|_| listed.contains(" blob "));
-            let found = found.map(|f| f.id.to_string());
+            let is_folder = listed.contains(" tree ");
+            assert_eq!(found == Some(At::Folder), is_folder, "{path} at {rev}");
+            let found = found.and_then(At::file).map(|f| f.id.to_string());
             assert_eq!(found.as_deref(), blob, "{path} at {rev}");
         }
     }
@@ -101,9 +103,9 @@ fn upstream() {
     assert_eq!(walk.iter().map(|c| c.id).collect::<Vec<_>>(), ids[1..]);
     let paths = PathSet::new([TreePath::new(path).unwrap()]);
     let mut changed = Vec::new();
-    let mut last = history.files_at(ids[0], &paths).unwrap();
+    let mut last = history.paths_at(ids[0], &paths).unwrap();
     for commit in &walk {
-        let now = history.files_at(commit.id, &paths).unwrap();
+        let now = history.paths_at(commit.id, &paths).unwrap();
         if now != last {
             changed.push(commit.id.to_string());
         }
