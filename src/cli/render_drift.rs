@@ -77,6 +77,9 @@ fn summary(report: &Report) -> String {
 }
 
 fn verdict(report: &Report) -> String {
+    if report.counts.is_empty() {
+        return "The series has no entries and no contracts. Nothing needs a person.".into();
+    }
     let persons = report.findings.iter().filter(|f| f.needs_person).count();
     match persons {
         0 => format!("{}. Nothing needs a person.", counted(report)),
@@ -337,12 +340,68 @@ pub fn nearby_details<'r>(
 
 /// A diff that is folded away.
 pub fn details(ui: &mut Ui, summary: &str, diff: &[String]) {
-    ui.line(format!("\n<details><summary>{}</summary>\n\n```diff", cell(summary)));
+    let summary = escaped(&summary.replace('\n', " "));
+    ui.line(format!("\n<details><summary>{summary}</summary>\n\n```diff"));
     diff.iter().for_each(|l| ui.line(l));
     ui.line("```\n\n</details>");
 }
 
 /// A text as a table's cell.
 pub fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ").replace('<', "&lt;")
+    inline(text).replace('|', "\\|")
+}
+
+/// A text as one line. What stands between backticks is shown as it is.
+pub fn inline(text: &str) -> String {
+    let text = text.replace('\n', " ");
+    let (mut out, mut rest) = (String::new(), text.as_str());
+    while let Some(open) = rest.find('`') {
+        let inside = open + fence(&rest[open..]);
+        out.push_str(&escaped(&rest[..open]));
+        let end = inside + closed(&rest[inside..], inside - open).unwrap_or(0);
+        out.push_str(&rest[open..end]);
+        rest = &rest[end..];
+    }
+    out + &escaped(rest)
+}
+
+/// How many backticks a text begins with.
+fn fence(text: &str) -> usize {
+    text.len() - text.trim_start_matches('`').len()
+}
+
+/// The end of a code span: that of the next run of as many backticks as began it.
+fn closed(text: &str, fence_length: usize) -> Option<usize> {
+    let mut at = 0;
+    while let Some(next) = text[at..].find('`') {
+        let length = fence(&text[at + next..]);
+        at += next + length;
+        if length == fence_length {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_spans_are_left_as_they_are() {
+        for (text, shown) in [
+            ("a<b> `c<d>` <e>", "a&lt;b> `c<d>` &lt;e>"),
+            ("``<`>`` <", "``<`>`` &lt;"),
+            ("no span ` <", "no span ` &lt;"),
+            ("`` ` <\n`", "`` ` < `"),
+            ("a | b", "a | b"),
+        ] {
+            assert_eq!(inline(text), shown);
+        }
+        assert_eq!(cell("`a | b<c>`"), "`a \\| b<c>`");
+    }
 }

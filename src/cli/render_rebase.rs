@@ -9,7 +9,9 @@ use mlx_overlay_engine::rebase::{Outcome, Plan, Planned, Stop};
 
 use super::remedy::{quoted, word};
 use super::render;
-use super::render_drift::{Shown, cause, cell, changed_nearby, details, named, nearby_details};
+use super::render_drift::{
+    Shown, cause, cell, changed_nearby, details, inline, named, nearby_details,
+};
 use super::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
 
 pub use super::render_drift::short;
@@ -120,25 +122,30 @@ fn markdown(ui: &mut Ui, pin: &End, target: &End, plan: &Plan) {
             {
                 let why = hunk.why.as_deref().unwrap_or_default();
                 let class = hunk.class.as_str();
-                lines.push(format!("- **{class}** hunk {}, `{}`: {}", i + 1, hunk.file, cell(why)));
+                lines.push(format!(
+                    "- **{class}** hunk {}, `{}`: {}",
+                    i + 1,
+                    hunk.file,
+                    inline(why)
+                ));
             }
             let derived = report.derived.as_ref().and_then(|d| d.why.as_deref());
-            lines.extend(derived.map(|why| format!("- {}", cell(why))));
+            lines.extend(derived.map(|why| format!("- {}", inline(why))));
         }
         Some(Stop::Contracts { .. }) => {
             lines.push("**Stopped**: every entry holds, and these contracts do not.".into());
         }
     }
     for verdict in &plan.contracts {
-        let (kind, name) = (verdict.kind.as_str(), cell(&verdict.name));
-        let what = cell(&verdict.what);
+        let (kind, name) = (verdict.kind.as_str(), inline(&verdict.name));
+        let what = inline(&verdict.what);
         if plan.left_out().any(|left| left == verdict) {
-            let why = cell(&why_left_out(verdict));
+            let why = inline(&why_left_out(verdict));
             lines.push(format!("- **left out** {kind} {name}: {why}"));
         } else if !verdict.status.holds() {
             lines.push(format!("- **{}** {kind} {name}: {what}", verdict.status.as_str()));
         } else if let Some(reason) = &verdict.acknowledged {
-            lines.push(format!("- {kind} {name}: {what}; accepted: {}", cell(reason)));
+            lines.push(format!("- {kind} {name}: {what}; accepted: {}", inline(reason)));
         } else if let Some(to) = &verdict.moved_to {
             lines.push(format!("- {kind} {name} is in `{to}` now"));
         }
