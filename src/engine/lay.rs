@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::apply::{ApplyError, Ground};
+use crate::contract;
 use crate::derive::{self, DeriveError, Derived};
+use crate::merge::lines;
 use crate::moved::find_moved;
 use crate::patch::{self, Patch, Refusal};
 use crate::report::{FileReport, HunkClass, HunkReport, PatchReport};
 use crate::series::{Change, Entry, Series, SeriesError};
-use crate::snapshot::{Tree, TreePath};
+use crate::snapshot::{File, Tree, TreePath};
 
 /// Names in a series' patches carry one prefix, as git writes them.
 pub const STRIP: usize = 1;
@@ -65,6 +67,9 @@ pub struct DerivedReport {
     /// Why no copy was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// How the original's text changed, for its verdict.
+    #[serde(skip)]
+    pub(crate) diff: Vec<String>,
 }
 
 /// Why a series could not be judged at all.
@@ -206,13 +211,21 @@ fn refused(path: &Path, error: ApplyError) -> LayError {
 fn derive(rule: &derive::Rule, ground: &mut Ground<'_>) -> Result<DerivedReport, LayError> {
     let followed = followed(rule, ground)?;
     let from = followed.as_ref().map(|_| rule.file.clone());
+    let here = followed.as_ref().unwrap_or(rule);
+    let then = ground.base.as_ref().map(|base| base.file(&rule.file)).transpose()?.flatten();
+    let now = ground.target.file(&here.file)?;
     let was = match &mut ground.base {
         Some(base) => made(derive::apply(rule, base))?.ok(),
         None => None,
     };
-    let here = followed.as_ref().unwrap_or(rule);
     Ok(match made(derive::apply(here, &mut ground.target))? {
         Ok(made) => DerivedReport {
+            diff: match (&was, then, now) {
+                (Some(was), Some(then), Some(now)) if was.source != made.source => {
+                    diff_of((&then, was), (&now, &made))
+                }
+                _ => Vec::new(),
+            },
             source_changed: was.as_ref().is_some_and(|was| was.source != made.source),
             moved: was.is_some_and(|was| was.source_lines != made.source_lines),
             made: Some(made),
@@ -225,8 +238,18 @@ fn derive(rule: &derive::Rule, ground: &mut Ground<'_>) -> Result<DerivedReport,
             moved: false,
             from,
             why: Some(why),
+            diff: Vec::new(),
         },
     })
+}
+
+/// How an original's lines changed, given the files that it was copied in.
+fn diff_of(then: (&File, &Derived), now: (&File, &Derived)) -> Vec<String> {
+    let text = |(file, made): (&'_ File, &Derived)| {
+        let (first, last) = made.source_lines;
+        lines(&file.bytes).get(first - 1..last).unwrap_or_default().concat()
+    };
+    contract::diff(&text(then), &text(now), then.1.source_lines.0, now.1.source_lines.0)
 }
 
 /// The rule for the file's new name, where upstream renamed it.

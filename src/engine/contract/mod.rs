@@ -25,6 +25,7 @@ use crate::source::SnapshotSource;
 pub use check::check;
 pub(crate) use check::{Expand, Expanded, check_with, expanded};
 pub use note::check_notes;
+pub(crate) use watch::diff;
 
 /// The contracts of a series, in the file's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -125,7 +125,7 @@ fn compared(
 }
 
 /// A diff with three lines of context; its line numbers are those of the files.
-pub(super) fn diff(old: &[u8], new: &[u8], old_line: usize, new_line: usize) -> Vec<String> {
+pub(crate) fn diff(old: &[u8], new: &[u8], old_line: usize, new_line: usize) -> Vec<String> {
     let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let ops = similar::capture_diff_slices(similar::Algorithm::Myers, &old, &new);

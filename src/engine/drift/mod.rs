@@ -209,6 +209,7 @@ pub(crate) fn originals(series: &Series, entries: &[EntryReport], id: &str) -> V
             };
             let title = format!("{} from {}", rule.name, rule.function);
             let mut verdict = Verdict::new(ContractKind::Derive, title, status, what);
+            verdict.diff.clone_from(&report.diff);
             verdict.place =
                 report.made.as_ref().map(|m| format!("{}:{}", m.file, m.source_lines.0));
             Some(verdict.accepted(&rule.acknowledged, id))

@@ -153,6 +153,13 @@ fn a_change_that_applies_and_means_something_else_is_found() {
     assert!(!judged(&header).holds());
     let header = HEADER.replace("return x;", "return x * 2;");
     assert_eq!(states(&header), [is("derive three_reg from three", "changed")]);
+    let judged = judged(&header);
+    let derived = judged.contracts.iter().find(|v| v.kind == ContractKind::Derive);
+    let diff = &derived.expect("there is one").diff;
+    assert_eq!(diff[0], "@@ -12,5 +12,5 @@", "{diff:#?}");
+    for line in ["-  return x;", "+  return x * 2;"] {
+        assert!(diff.contains(&line.into()), "{line} in {diff:#?}");
+    }
 }
 
 #[test]
