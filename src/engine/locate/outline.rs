@@ -4,6 +4,7 @@
 //! that opened what is around it are the very lines that did so before, it
 //! does, and no function need be read: an outline costs a look at each line.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::without_line_end;
@@ -119,12 +120,16 @@ struct Inside {
 }
 
 /// A brace, or a branch of a condition.
+#[derive(Default)]
 struct Opened {
     line: usize,
     /// The line that closes the brace, where one does.
     end: Option<usize>,
     /// The one around it; of a branch that is not the first, the one before it.
     around: Option<usize>,
+    /// The first line of what heads the brace, and what it is; nothing where that
+    /// cannot be told. Read when it is asked for.
+    head: OnceCell<Option<(usize, Head)>>,
 }
 
 /// The braces around a place, as far as they tell where it is.
@@ -184,7 +189,7 @@ impl Outline {
             });
         }
         for _ in 0..does.opens {
-            self.braces.push(Opened { line, end: None, around: top.brace });
+            self.braces.push(Opened { line, around: top.brace, ..Opened::default() });
             top.brace = Some(self.braces.len() - 1);
         }
         match does.condition {
@@ -202,7 +207,7 @@ impl Outline {
     }
 
     fn branch(&mut self, line: usize, top: &mut Inside) {
-        self.branches.push(Opened { line, end: None, around: top.branch });
+        self.branches.push(Opened { line, around: top.branch, ..Opened::default() });
         top.branch = Some(self.branches.len() - 1);
     }
 
@@ -229,12 +234,21 @@ impl Outline {
         while around.function.is_none()
             && let Some(brace) = outwards.pop()
         {
-            let head = self.statement(text, brace.line)?..brace.line + 1;
-            let kind = Head::of(&text[head.clone()])?;
+            let (head, kind) = self.head(text, brace)?;
             around.function = (kind == Head::Function).then_some(brace);
             around.heads.push(head);
         }
         Some(around)
+    }
+
+    /// The lines that head a brace, and what they are.
+    fn head(&self, text: &[&[u8]], brace: &Opened) -> Option<(Range<usize>, Head)> {
+        let read = || {
+            let start = self.statement(text, brace.line)?;
+            Some((start, Head::of(&text[start..=brace.line])?))
+        };
+        let (start, kind) = (*brace.head.get_or_init(read))?;
+        Some((start..brace.line + 1, kind))
     }
 
     /// The lines that begin the branches which the gap before `line` is in, the
@@ -277,9 +291,11 @@ impl Outline {
         let opens = |at: &usize| text[*at].contains(&b'{') || ends_statement(text[*at]);
         let last = (line..text.len()).find(opens)?;
         let brace = self.braces.get(self.braces.partition_point(|b| b.line < last))?;
-        let head = self.statement(text, last)?..last + 1;
-        let is_function = || Head::of(&text[head.clone()]) == Some(Head::Function);
-        (brace.line == last && head.start < line && is_function()).then_some((brace, head))
+        if brace.line != last {
+            return None;
+        }
+        let (head, kind) = self.head(text, brace)?;
+        (head.start < line && kind == Head::Function).then_some((brace, head))
     }
 
     /// Whether lines, or the gap before one, are beyond doubt in no function and in no
@@ -457,7 +473,7 @@ fn without_comment(line: &[u8]) -> &[u8] {
 }
 
 /// What the statement before a brace heads.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Head {
     /// A namespace or a class.
     Scope,
