@@ -7,6 +7,7 @@
 mod alone;
 mod facts;
 mod functions;
+mod heads;
 mod indented;
 mod mapped;
 mod outline;

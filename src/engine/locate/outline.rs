@@ -7,8 +7,9 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
+use super::heads::{Head, ends_statement, is_directive};
 use super::without_line_end;
-use crate::cpp::{Condition, Kind, lex, lex_meaning, meaning, raw_string_end};
+use crate::cpp::{Condition, Kind, lex, meaning, raw_string_end};
 use crate::merge::LineMap;
 
 /// What a line does to the braces around it.
@@ -412,107 +413,6 @@ pub(super) fn stands_alike(
         && same_braces
         && same_branches
         && begun((base, then), was.start) == begun((text, now), is.start)
-}
-
-/// The end of a function's head, from its name or from what goes before its last
-/// brackets: functions with one head have one such end, whatever stands before
-/// their heads.
-pub(super) fn signature(head: &[&[u8]]) -> Vec<u8> {
-    let text = head.concat();
-    let words = meaning(&text);
-    let mut depth = 0_usize;
-    let body = words.iter().position(|word| {
-        match *word {
-            b"(" => depth += 1,
-            b")" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0 && *word == b"{"
-    });
-    let words = &words[..body.unwrap_or(words.len())];
-    let mut depth = 0_usize;
-    let opens = words.iter().rposition(|word| {
-        match *word {
-            b")" => depth += 1,
-            b"(" => depth = depth.saturating_sub(1),
-            _ => return false,
-        }
-        depth == 0
-    });
-    let mut name = opens.unwrap_or(0).saturating_sub(1);
-    while name >= 2 && words[name - 1] == b"::" {
-        name -= 2;
-    }
-    words[name..].join(&b' ')
-}
-
-/// Whether no statement goes on after a line. One that closes what it opens
-/// may: `int a = {}` in a list of parameters does.
-fn ends_statement(line: &[u8]) -> bool {
-    let line = line.trim_ascii();
-    let code = without_comment(line);
-    match code.last() {
-        Some(b';' | b'{') => true,
-        Some(b'}') => !code.contains(&b'{'),
-        Some(_) => is_directive(code),
-        None => line.is_empty(),
-    }
-}
-
-fn is_directive(line: &[u8]) -> bool {
-    line.trim_ascii_start().starts_with(b"#")
-}
-
-/// A trimmed line up to the comment that ends it.
-fn without_comment(line: &[u8]) -> &[u8] {
-    let begin = match memchr::memmem::find(line, b"//") {
-        None if line.ends_with(b"*/") => memchr::memmem::rfind(line, b"/*"),
-        found => found,
-    };
-    begin.map_or(line, |at| line[..at].trim_ascii_end())
-}
-
-/// What the statement before a brace heads.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Head {
-    /// A namespace or a class.
-    Scope,
-    /// A function, or a macro that stands for one.
-    Function,
-}
-
-impl Head {
-    /// Nothing where the lines do not tell, or are not all of it.
-    fn of(lines: &[&[u8]]) -> Option<Self> {
-        let text = lines.concat();
-        let (mut depth, mut angles) = (0_usize, 0_usize);
-        let (mut scoped, mut parentheses, mut template) = (false, false, false);
-        for token in lex_meaning(&text) {
-            let word = token.of(&text);
-            match word {
-                b"(" => {
-                    depth += 1;
-                    parentheses |= angles == 0;
-                }
-                b")" => depth = depth.checked_sub(1)?,
-                _ if depth > 0 => {}
-                b"<" if template || angles > 0 => angles += 1,
-                b">" => angles = angles.saturating_sub(1),
-                b">>" => angles = angles.saturating_sub(2),
-                b"namespace" | b"class" | b"struct" | b"union" | b"enum" | b"extern" => {
-                    scoped |= angles == 0;
-                }
-                _ => {}
-            }
-            template = word == b"template";
-        }
-        match (scoped, parentheses) {
-            _ if depth > 0 || angles > 0 => None,
-            (true, false) => Some(Self::Scope),
-            (false, true) => Some(Self::Function),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

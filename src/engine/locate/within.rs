@@ -12,6 +12,7 @@ use std::ops::Range;
 use super::anywhere;
 use super::facts::Facts;
 use super::functions::{Functions, Scope};
+use super::heads::signature;
 use super::indented::{self, Layout, Statement};
 use super::outline::{self, Effect, Outline};
 use crate::merge::{LineMap, Number};
@@ -164,7 +165,7 @@ impl<'t> Both<'t> {
                 match outline.function(text, lines.start) {
                     // The words may be a macro's.
                     _ if outline.is_in_words(lines.start) => None,
-                    Some((head, _)) => Some(vec![(head.start, outline::signature(&text[head]))]),
+                    Some((head, _)) => Some(vec![(head.start, signature(&text[head]))]),
                     None => outline.is_outside(text, lines).then(Vec::new),
                 }
             };

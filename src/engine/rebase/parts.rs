@@ -112,7 +112,7 @@ fn open(
     let source = match &was {
         _ if around.before.mode(then).is_some() => Some(then.clone()),
         Some(was) if moves || operation == Operation::Delete => {
-            find_moved(then, was, around.base, around.before)?
+            find_moved(then, was, around.base.unedited(), around.before.unedited())?
         }
         _ => None,
     };

@@ -1,0 +1,133 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn paths(text: &str) -> Vec<String> {
+    functions(text.as_bytes()).into_iter().map(|f| f.path).collect()
+}
+
+#[test]
+fn heads_of_every_shape() {
+    let text = "\
+#define METAL_FUNC inline {
+namespace a::b { namespace {
+template <typename T, int n = (3 > 2)>
+METAL_FUNC T one(const device T* x [[buffer(0)]], T (*f)(int)) { return x[0]; }
+}}
+[[host_name(\"two\")]] [[kernel, max_total_threads_per_threadgroup(W * 32)]] void
+two(uint3 tid [[thread_position_in_grid]]) { if (x) { one(1); } }
+class K : public B {
+ public:
+  K() : a_{1}, b_(2), v_<int>{3} { body(); }
+  void three() const noexcept override { }
+  int declared(int);
+  int with = 3;
+  int table[2] = {1, 2};
+};
+INSTANTIATE(everything)
+void K::four(std::vector<std::pair<int, int>> v) const { }
+template <> int five<float, 2>() { return 1; }
+enum class E { x = 1, y };
+static const auto lambda = [](int q) { return q; };
+__attribute__((noinline)) int six() { return '}' + \"}\"[0]; } // }
+extern \"C\" { int seven() { return 7; } }
+auto eight() -> decltype(six()) { return 8; }
+";
+    assert_eq!(
+        paths(text),
+        ["a::b::one", "two", "K::K", "K::three", "K::four", "five", "six", "seven", "eight"]
+    );
+    let two = find(text.as_bytes(), "two").expect("it is there");
+    assert!(text[two.span.clone()].starts_with("[[host_name(\"two\")]]"));
+    assert!(text[two.span].ends_with("one(1); } }"));
+    assert_eq!(two.lines, (6, 7));
+    assert_eq!(&text[two.name], "two");
+}
+
+#[test]
+fn branches_of_an_if_are_told_apart() {
+    let text = "#if A\nvoid f(int a) {\n#else\nvoid f() {\n#endif\n  g();\n}\nvoid h() {}\n";
+    assert_eq!(paths(text).last().map(String::as_str), Some("h"));
+}
+
+#[test]
+fn operators_have_names() {
+    let text = "\
+struct A {
+  int operator()(int a) const { return a; }
+  A operator+(A a) { return a; }
+  bool operator<(A a) noexcept(true) { return true; }
+  A& operator=(const A&) { return *this; }
+  int operator[](int i) { return i; }
+  operator bool() const { return true; }
+  operator const char*() { return 0; }
+};
+ostream& operator<<(ostream& o, A) { return o; }
+bool A::operator==(const A& a) { return true; }
+";
+    let expected = [
+        "A::operator()",
+        "A::operator+",
+        "A::operator<",
+        "A::operator=",
+        "A::operator[]",
+        "A::operator bool",
+        "A::operator const char*",
+        "operator<<",
+        "A::operator==",
+    ];
+    assert_eq!(paths(text), expected);
+    for path in expected {
+        let found = find(text.as_bytes(), path).expect("it is there");
+        let name = path.strip_prefix("A::").unwrap_or(path);
+        assert_eq!(&text[found.name], name);
+    }
+}
+
+#[test]
+fn specialisations_are_told_apart() {
+    let text = "\
+namespace n {
+template <> struct S<int> { void go() {} };
+template <> struct S<std::pair<int, unsigned long>> { void go() {} };
+template <typename T> struct Q<T, 4> : S<T> { void to() {} };
+}
+";
+    let expected = ["n::S<int>::go", "n::S<std::pair<int,unsigned long>>::go", "n::Q<T,4>::to"];
+    assert_eq!(paths(text), expected);
+    for name in ["go", "S::go", "n::S::go"] {
+        assert_eq!(find_all(text.as_bytes(), name).len(), 2, "{name}");
+    }
+    for name in ["to", "Q::to", "S<int>::go", "n::Q<T,4>::to"] {
+        assert_eq!(find_all(text.as_bytes(), name).len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn none_and_several_are_errors() {
+    let text = b"int f(int a) { return a; }\n\nint f(float a) { return 1; }\nint g();\n";
+    assert_eq!(find(text, "f"), Err(FindError::Several { name: "f".into(), lines: vec![1, 3] }));
+    assert_eq!(find(text, "g"), Err(FindError::Missing { name: "g".into() }));
+}
+
+proptest! {
+    #[test]
+    fn any_text_gives_functions_inside_it(
+        words in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "f", "(", ")", "{", "}", "<", ">", ">>", "[", "]", ";", ":", "::", "=", "class",
+                "namespace", "template", "enum", "operator", "\n#if A\n", "\n#else\n",
+                "\n#endif\n", "\n", "extern \"C\"", "/*", "\"",
+            ]),
+            0..60,
+        )
+    ) {
+        let text = words.join(" ");
+        for function in functions(text.as_bytes()) {
+            prop_assert!(function.span.end <= text.len());
+            prop_assert!(function.span.start <= function.body.start);
+            prop_assert_eq!(text.as_bytes()[function.body.start], b'{');
+            prop_assert!(function.lines.0 <= function.lines.1);
+        }
+    }
+}
