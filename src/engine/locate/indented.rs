@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn heads_are_those_of_the_blocks_that_hold_a_gap() {
         let text = "class A:\n    @one\n    @two(\n    )\n    def f(\n        self,\n    ):\n        \
-                    x\n\n        def g():\n            y\n# a\n            y\n\n        z\n    w\n@three\ndef h():\n    pass\n";
+                    x\n\n        def g():\n            y\n# a\n            y\n\n        z\n    w = '''\na\nb\n'''\n@three\ndef h():\n    pass\n";
         let lines = lines(text.as_bytes());
         let statements = read(&lines);
         let blocks = blocks(&lines, &statements);
@@ -324,6 +324,15 @@ mod tests {
                         blocks.iter().filter(holds).map(|b| b.head.clone()).collect();
                     expected.reverse();
                     assert_eq!(heads, expected, "{gap} {depth:?}");
+                    // A block ends with its last statement at the soonest.
+                    let goes_on = |b: &&Block| {
+                        let own = |s: &&Statement| b.lines.contains(&s.lines.start);
+                        statements.iter().filter(own).any(|s| gap < s.lines.end)
+                    };
+                    let begun = |b: &&Block| b.lines.start < gap;
+                    for block in blocks.iter().filter(begun).filter(goes_on) {
+                        assert!(heads.contains(&block.head), "{gap} {depth:?} {}", block.path);
+                    }
                     let inside = blocks.iter().any(|b| (gap..end).contains(&b.lines.start));
                     assert!(!heads.is_empty() || !inside, "{gap}..{end} {depth:?}");
                     told += 1;
