@@ -348,12 +348,16 @@ impl<'t> Ground<'t> {
             let why = format!("upstream renamed the file to `{now}`");
             return Ok(judged.none(HunkClass::Conflict, &why, patch));
         }
+        let mode = match new_mode(patch, file.mode) {
+            Ok((mode, _)) => mode,
+            Err(why) => return Ok(judged.none(HunkClass::Conflict, &why, patch)),
+        };
         let mut content = self.content(patch, from, &now, &file, Text::Unknown)?;
         let placed = |h: &&mut HunkReport| h.class.holds() && h.class != HunkClass::Landed;
         content.hunks.iter_mut().filter(placed).for_each(|h| h.class = HunkClass::FileMoved);
         Ok(Judged::new(operation, now.clone(), Some(from.clone()))
             .hunks(HunkClass::FileMoved, None, content.hunks)
-            .edit(now, Some(File::new(file.mode, content.bytes))))
+            .edit(now, Some(File::new(mode, content.bytes))))
     }
 
     /// The file's bytes after the hunks that hold, and every hunk's report.

@@ -1,9 +1,11 @@
 //! What an entry that stops a rebase leaves to a person, file by file.
 
+use std::collections::BTreeSet;
+
 use crate::moved::find_moved;
 use crate::patch::{Body, FilePatch, Operation, Patch};
 use crate::report::{FileReport, HunkReport};
-use crate::snapshot::{File, Mode, ReadError, Snapshot, Tree};
+use crate::snapshot::{File, Mode, ReadError, Snapshot, Tree, TreePath};
 
 use super::Unfinished;
 use super::markers::{self, Sides};
@@ -28,36 +30,85 @@ pub(super) fn parts(
     around: &Around<'_, '_>,
     sides: &Sides<'_>,
 ) -> Result<Vec<Part>, ReadError> {
+    if is_entangled(files) {
+        return net(ours, around, sides);
+    }
     let mut left = hunks;
-    let mut judged = Vec::new();
+    let mut parts = Vec::new();
     for (file, report) in patch.files.iter().zip(files) {
         let count = if let Body::Text(hunks) = &file.body { hunks.len() } else { 0 };
-        let (own, rest) = left.split_at(count.min(left.len()));
+        let (hunks, rest) = left.split_at(count.min(left.len()));
         left = rest;
-        judged.push(Judged { file, report, hunks: own });
-    }
-    let mut parts = Vec::new();
-    for (at, one) in judged.iter().enumerate() {
-        let same = |other: &&Judged<'_>| other.report.path == one.report.path;
-        let repeated = judged.iter().filter(same).count() > 1;
-        if repeated && judged[..at].iter().any(|j| same(&j)) {
-            continue;
-        }
-        let holds = judged.iter().filter(same).all(Judged::holds);
-        if holds && repeated {
-            parts.push(Part::Work(held(one, around, None)?));
-        } else if holds {
-            let own = remake::part(one.file, one.report, one.hunks, around)?;
-            if is_text(one, around)? {
-                parts.push(Part::Work(held(one, around, Some(own))?));
-            } else {
-                parts.push(Part::Kept(own));
-            }
+        let one = Judged { file, report, hunks };
+        parts.push(if !one.holds() {
+            Part::Work(open(&one, ours, around, sides)?)
         } else {
-            parts.push(Part::Work(open(one, repeated, ours, around, sides)?));
-        }
+            let own = remake::part(one.file, one.report, one.hunks, around)?;
+            match held(&one, around)? {
+                Some(file) => Part::Work(Unfinished { own: Some(own), ..file }),
+                None => Part::Kept(own),
+            }
+        });
     }
     Ok(parts)
+}
+
+/// Whether several file patches are about one file, under whichever name: what one
+/// leaves is what the next is made for.
+fn is_entangled(files: &[FileReport]) -> bool {
+    let mut names: Vec<&TreePath> =
+        files.iter().flat_map(|f| f.from.iter().chain([&f.path])).collect();
+    let all = names.len();
+    names.sort();
+    names.dedup();
+    names.len() < all
+}
+
+/// What an entry makes of each file in the end, against what upstream made of it:
+/// where both did something, the file is taken whole.
+fn net(
+    ours: &Snapshot<'_>,
+    around: &Around<'_, '_>,
+    sides: &Sides<'_>,
+) -> Result<Vec<Part>, ReadError> {
+    let mut parts = Vec::new();
+    let paths: BTreeSet<&TreePath> =
+        ours.edits().keys().chain(around.base.edits().keys()).collect();
+    for path in paths {
+        let (was, made) = (around.base.file(path)?, ours.file(path)?);
+        let now = around.before.file(path)?;
+        if was == made || now == made {
+            continue;
+        }
+        let plain = |f: &File| matches!(f.mode, Mode::Regular | Mode::Executable);
+        let bytes = |f: &Option<File>| f.as_ref().map(|f| f.bytes.to_vec()).unwrap_or_default();
+        let (path, deleted) = (path.clone(), made.is_none());
+        let (marked, own) = match &made {
+            _ if now != was => {
+                let text = markers::whole_file(&bytes(&now), &bytes(&was), &bytes(&made), sides);
+                (File::new(mode(&now, &was, &made), text), None)
+            }
+            Some(made) if plain(made) => {
+                (made.clone(), Some(difference(&path, now.clone(), Some(made.clone()))))
+            }
+            _ => {
+                parts.push(Part::Kept(difference(&path, now, made)));
+                continue;
+            }
+        };
+        let (from, gone) = (None, None);
+        parts.push(Part::Work(Unfinished { path, from, gone, before: now, marked, own, deleted }));
+    }
+    Ok(parts)
+}
+
+/// The mode of a file that both sides may have changed.
+fn mode(now: &Option<File>, was: &Option<File>, made: &Option<File>) -> Mode {
+    let mode = |file: &Option<File>| file.as_ref().map(|f| f.mode);
+    match (mode(now), mode(was), mode(made)) {
+        (Some(now), was, made) if made.is_none() || made == was => now,
+        (now, _, made) => made.or(now).unwrap_or(Mode::Regular),
+    }
 }
 
 /// A file patch with what was found of it.
@@ -73,33 +124,23 @@ impl Judged<'_> {
     }
 }
 
-/// Whether a person can go on with what a file patch makes, in a file of the work
-/// folder: text that stays where it is.
-fn is_text(one: &Judged<'_>, around: &Around<'_, '_>) -> Result<bool, ReadError> {
-    let stays = matches!(one.file.operation, Operation::Modify | Operation::Create);
-    let plain = |f: File| matches!(f.mode, Mode::Regular | Mode::Executable);
-    let after = around.after.file(&one.report.path)?;
-    Ok(stays && matches!(one.file.body, Body::Text(_)) && after.is_some_and(plain))
-}
-
-/// A file that holds. `own` is its patch; what its patches make together where it has
-/// several.
-fn held(
-    one: &Judged<'_>,
-    around: &Around<'_, '_>,
-    own: Option<Vec<u8>>,
-) -> Result<Unfinished, ReadError> {
+/// A file that holds, where a person can go on with what is made of it: text that
+/// stays where it is.
+fn held(one: &Judged<'_>, around: &Around<'_, '_>) -> Result<Option<Unfinished>, ReadError> {
     let path = one.report.path.clone();
+    let stays = matches!(one.file.operation, Operation::Modify | Operation::Create);
+    let text = matches!(one.file.body, Body::Text(_));
     let (before, after) = (around.before.file(&path)?, around.after.file(&path)?);
-    let own = own.unwrap_or_else(|| difference(&path, before.clone(), after.clone()));
-    let marked = after.unwrap_or_else(|| File::new(Mode::Regular, Vec::new()));
-    Ok(Unfinished { path, from: None, gone: None, before, marked, own: Some(own), deleted: false })
+    let plain = |f: &File| matches!(f.mode, Mode::Regular | Mode::Executable);
+    Ok(after.filter(|after| stays && text && plain(after)).map(|marked| {
+        let (from, gone, own) = (None, None, None);
+        Unfinished { path, from, gone, before, marked, own, deleted: false }
+    }))
 }
 
 /// A file that does not hold.
 fn open(
     one: &Judged<'_>,
-    repeated: bool,
     ours: &Snapshot<'_>,
     around: &Around<'_, '_>,
     sides: &Sides<'_>,
@@ -121,11 +162,15 @@ fn open(
         _ => report.path.clone(),
     };
     let taken = around.before.file(&path)?;
-    let from = source.filter(|_| moves && taken.is_none());
-    let before = match &from {
-        Some(from) => around.before.file(from)?,
+    let source = source.filter(|_| moves && taken.is_none());
+    // What upstream has: of a file that moves, under its old name.
+    let now = match &source {
+        Some(source) => around.before.file(source)?,
         None => taken.clone(),
     };
+    // The source of a copy stays.
+    let from = source.filter(|_| operation == Operation::Rename);
+    let before = if from.is_some() { now.clone() } else { taken.clone() };
     // Upstream has a file of the new name: the old one goes all the same.
     let gone = match around.before.file(then)? {
         Some(file) if operation == Operation::Rename && taken.is_some() && *then != path => {
@@ -135,10 +180,10 @@ fn open(
     };
     let made = ours.file(if moves { &path } else { then })?;
     let bytes = |file: &Option<File>| file.as_ref().map(|f| f.bytes.to_vec()).unwrap_or_default();
-    let whole = || markers::whole_file(&bytes(&before), &bytes(&was), &bytes(&made), sides);
+    let whole = || markers::whole_file(&bytes(&now), &bytes(&was), &bytes(&made), sides);
     let text = matches!(&one.file.body, Body::Text(_));
-    let marked = match (&one.file.body, &before, &was) {
-        (Body::Text(hunks), Some(now), Some(was)) if !repeated && gone.is_none() => {
+    let marked = match (&one.file.body, &now, &was) {
+        (Body::Text(hunks), Some(now), Some(was)) if gone.is_none() => {
             let merged = markers::marked(hunks, &was.bytes, &now.bytes, sides);
             // The name, not the text, is what does not hold.
             let open =
@@ -149,12 +194,7 @@ fn open(
         (_, Some(now), _) => now.bytes.to_vec(),
         _ => bytes(&made),
     };
-    let mode = |file: &Option<File>| file.as_ref().map(|f| f.mode);
-    let mode = match (mode(&before), mode(&was), mode(&made)) {
-        (Some(now), was, made) if made.is_none() || made == was => now,
-        (now, _, made) => made.or(now).unwrap_or(Mode::Regular),
-    };
     let deleted = operation == Operation::Delete;
-    let marked = File::new(mode, marked);
+    let marked = File::new(mode(&now, &was, &made), marked);
     Ok(Unfinished { path, from, gone, before, marked, own: None, deleted })
 }

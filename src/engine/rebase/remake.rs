@@ -61,11 +61,8 @@ pub(super) fn remake(
         return Ok(Remade::Landed);
     }
     out.extend_from_slice(&patch.trailer);
-    if out == bytes {
-        return Ok(Remade::Same);
-    }
     Ok(if gives(&out, around)? {
-        Remade::New(out)
+        if out == bytes { Remade::Same } else { Remade::New(out) }
     } else {
         Remade::New(plain(patch, files, around)?)
     })
@@ -85,13 +82,6 @@ pub(super) fn part(
     let paths = [from, &report.path];
     if gives_files(&printed, paths, around)? {
         return Ok(printed);
-    }
-    let (old, new) = (around.before.file(from)?, around.after.file(&report.path)?);
-    if let (true, Some(old), Some(new)) = (moves(&file), &old, &new) {
-        let moved = moved(file.operation, paths, old, new);
-        if gives_files(&moved, paths, around)? {
-            return Ok(moved);
-        }
     }
     let mut plain = Vec::new();
     for path in if paths[0] == paths[1] { &paths[1..] } else { &paths[..] } {
@@ -129,8 +119,20 @@ fn remake_file(
     let whole = || Patch { files: vec![file.clone()], trailer: Vec::new() }.to_bytes();
     let landed = |h: &HunkReport| h.class == HunkClass::Landed;
     if file.operation != Operation::Modify {
-        let gone = report.class == HunkClass::Landed && hunks.iter().all(landed);
-        return Ok((!gone).then(whole));
+        if report.class == HunkClass::Landed && hunks.iter().all(landed) {
+            return Ok(None);
+        }
+        let exact = hunks.iter().all(|h| h.class == HunkClass::Exact);
+        let from = report.from.as_ref().filter(|_| moves(file) && !exact);
+        let before = from.map(|from| around.before.file(from)).transpose()?.flatten();
+        let after = around.after.file(&report.path)?;
+        return Ok(Some(match (from, before, after) {
+            (Some(from), Some(before), Some(after)) => {
+                let paths = [from, &report.path];
+                [file.prose.clone(), moved(file.operation, paths, &before, &after)].concat()
+            }
+            _ => whole(),
+        }));
     }
     let Body::Text(made) = &file.body else {
         return Ok((report.class != HunkClass::Landed).then(whole));
@@ -221,7 +223,8 @@ fn plain(
     files: &[FileReport],
     around: &Around<'_, '_>,
 ) -> Result<Vec<u8>, ReadError> {
-    let mut paths: Vec<TreePath> = files.iter().map(|f| f.path.clone()).collect();
+    let names = |f: &FileReport| f.from.iter().chain([&f.path]).cloned().collect::<Vec<_>>();
+    let mut paths: Vec<TreePath> = files.iter().flat_map(names).collect();
     paths.sort();
     paths.dedup();
     let prose = patch.files.first().map(|f| f.prose.as_slice()).unwrap_or_default();

@@ -225,3 +225,46 @@ fn a_file_left_as_it_was_written_settles_nothing() {
     let left = finished((&pin, &target), RENAME, |_| {});
     assert!(matches!(left, Err(Unresolved::Marker { .. })), "{left:?}");
 }
+
+#[test]
+fn a_copy_that_stops_leaves_its_source() {
+    let copy = RENAME.replace("rename", "copy");
+    let theirs = LINES.replace("three", "three of theirs");
+    let files = finished((&[text("a.cpp", LINES)], &[text("a.cpp", &theirs)]), &copy, |work| {
+        assert!(read(work, "b.cpp").contains("\nthree of theirs\n"), "upstream's side");
+        write(work, "b.cpp", "both\n");
+    });
+    let expected =
+        vec![found("a.cpp", Mode::Regular, &theirs), found("b.cpp", Mode::Regular, "both\n")];
+    assert_eq!(files, Ok(expected));
+}
+
+#[test]
+fn files_that_several_patches_move_end_where_the_entry_ends() {
+    let again = RENAME.replace("b.cpp", "c.cpp").replace("a.cpp", "b.cpp");
+    let again = again.replace("-three\n+three of ours", "-three of ours\n+three at last");
+    let patch = format!("{RENAME}{again}{EDIT}");
+    let z = |text_of| text("z.cpp", text_of);
+    let (pin, target) = ([text("a.cpp", LINES), z("one\ntwo\nthree\n")], "one\n2\nthree\n");
+    let files = finished((&pin, &[pin[0], z(target)]), &patch, |work| {
+        write(work, "z.cpp", "one\nboth\nthree\n");
+    });
+    let last = LINES.replace("three", "three at last");
+    let expected =
+        [found("c.cpp", Mode::Regular, &last), found("z.cpp", Mode::Regular, "one\nboth\nthree\n")];
+    assert_eq!(files, Ok(expected.to_vec()));
+}
+
+#[test]
+fn a_rename_whose_lines_moved_stays_one() {
+    let (pin, target) =
+        (tree(&[text("a.cpp", LINES)]), tree(&[text("a.cpp", &format!("0\n{LINES}"))]));
+    let series = series(Path::new(""), RENAME);
+    let names = Names { pin: "pin", target: "to", id: "to" };
+    let plan = plan(&series, &pin, &target, names, &Decisions::default()).expect("planned");
+    assert!(!matches!(plan.stop, Some(Stop::Entry { .. })), "{plan:?}");
+    let patch =
+        String::from_utf8(plan.entries[0].patch.clone().expect("made again")).expect("text");
+    assert!(patch.contains("rename from a.cpp\nrename to b.cpp\n"), "{patch}");
+    assert!(patch.contains("@@ -1,6 +1,6 @@") || patch.contains("@@ -1,7 +1,7 @@"), "{patch}");
+}

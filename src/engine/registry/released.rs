@@ -127,7 +127,16 @@ fn require_vendored(root: &Path, wanted: &CrateSource) -> Result<(), RegistryErr
             return Err(RegistryError::Damaged { package: wanted.to_string(), path });
         }
     }
-    Ok(())
+    // A file that they do not name may be anything.
+    let whole = CrateSource { folder: None, ..wanted.clone() };
+    let known = |name: &str| name == SUMS || sums.files.contains_key(name);
+    match read_folder(root, &whole)?.0.keys().find(|path| !known(path.as_str())) {
+        Some(odd) => {
+            let (package, path) = (wanted.to_string(), root.join(odd.as_str()));
+            Err(RegistryError::Damaged { package, path })
+        }
+        None => Ok(()),
+    }
 }
 
 fn read_folder(folder: &Path, wanted: &CrateSource) -> Result<MemoryTree, RegistryError> {

@@ -206,6 +206,11 @@ fn whole_or_nothing() {
     let damaged = whole(&crate_tree()).unwrap_err();
     let RegistryError::Damaged { path, .. } = &damaged else { panic!("{damaged}") };
     assert!(path.ends_with("vendor/mlx/d/b.h"), "{damaged}");
+    fs::write(package.join("vendor/mlx/d/b.h"), "b\n").unwrap();
+    fs::write(package.join("vendor/mlx/c.h"), "c\n").unwrap();
+    let odd = whole(&crate_tree()).unwrap_err();
+    let RegistryError::Damaged { path, .. } = &odd else { panic!("{odd}") };
+    assert!(path.ends_with("vendor/mlx/c.h"), "{odd}");
 }
 
 fn unpacking() {
