@@ -268,6 +268,8 @@ impl Session {
                 Part::Work(file) => file,
             };
             let (path, now) = finished(&work, file)?;
+            // What the entry makes of a file that it deletes is nothing.
+            let now = now.filter(|f| !(file.deleted && f.bytes.is_empty()));
             if now.is_none() && !file.deleted {
                 write_work(&work, file)?;
                 return Ok(Err(Unresolved::Missing { path }));

@@ -268,3 +268,14 @@ fn a_rename_whose_lines_moved_stays_one() {
     assert!(patch.contains("rename from a.cpp\nrename to b.cpp\n"), "{patch}");
     assert!(patch.contains("@@ -1,6 +1,6 @@") || patch.contains("@@ -1,7 +1,7 @@"), "{patch}");
 }
+
+#[test]
+fn of_a_file_that_the_entry_deletes_nothing_is_left_by_an_empty_one() {
+    let patch = "--- a/g\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n";
+    let (pin, target) = ([text("g", "gone\n")], [text("g", "changed\n")]);
+    let empty = finished((&pin, &target), patch, |work| write(work, "g", ""));
+    let removed = finished((&pin, &target), patch, |work| {
+        fs::remove_file(work.join("g")).expect("removed");
+    });
+    assert_eq!((empty, removed), (Ok(Vec::new()), Ok(Vec::new())));
+}
