@@ -320,7 +320,7 @@ pub fn markdown(ui: &mut Ui, report: &Report, shown: Shown) {
     if shown.diff {
         let changed = report.contracts.iter().filter(|v| !v.diff.is_empty());
         for verdict in changed {
-            details(ui, &format!("{} {}", verdict.kind.as_str(), verdict.name), &verdict.diff);
+            details(ui, &verdict.key(), &verdict.diff);
         }
         nearby_details(ui, report.changed_nearby());
     }

@@ -45,7 +45,7 @@ pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&
     }
     for verdict in plan.left_out() {
         let outcome = paint(WARN, format!("{:<10}", "left out"));
-        ui.line(format!("  {outcome} {} {}", verdict.kind.as_str(), verdict.name));
+        ui.line(format!("  {outcome} {}", verdict.key()));
         ui.line(format!("             {}", why_left_out(verdict)));
     }
     // Once the pin has moved nothing tells of it any more.
@@ -66,7 +66,7 @@ pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&
             ));
             for verdict in verdicts {
                 let state = paint(BAD, format!("{:<12}", verdict.status.as_str()));
-                ui.line(format!("  {state} {} {}", verdict.kind.as_str(), verdict.name));
+                ui.line(format!("  {state} {}", verdict.key()));
                 ui.line(format!("               {}", verdict.what));
                 verdict
                     .diff
@@ -77,7 +77,7 @@ pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&
                 ui.line("");
                 ui.line(NEXT);
                 for verdict in verdicts {
-                    let name = format!("{} {}", verdict.kind.as_str(), verdict.name);
+                    let name = verdict.key();
                     let accept = quoted(&format!("{name}=why the series still holds"));
                     next(ui, &format!("--continue --accept {accept}"));
                 }
@@ -155,7 +155,7 @@ fn markdown(ui: &mut Ui, pin: &End, target: &End, plan: &Plan) {
         lines.iter().for_each(|l| ui.line(l));
     }
     for verdict in plan.contracts.iter().filter(|v| !v.diff.is_empty()) {
-        details(ui, &format!("{} {}", verdict.kind.as_str(), verdict.name), &verdict.diff);
+        details(ui, &verdict.key(), &verdict.diff);
     }
     nearby_details(ui, plan.changed_nearby());
 }

@@ -175,6 +175,13 @@ impl PatchReport {
         self.files.iter().all(|f| f.class.holds()) && self.hunks.iter().all(|h| h.class.holds())
     }
 
+    /// Whether every file and every hunk is just where and what the patch states.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        let exact = |c: HunkClass| c == HunkClass::Exact;
+        self.files.iter().all(|f| exact(f.class)) && self.hunks.iter().all(|h| exact(h.class))
+    }
+
     /// Whether there is nothing left to apply: all of it has landed.
     #[must_use]
     pub fn landed(&self) -> bool {

@@ -369,7 +369,7 @@ fn print(
     let broken: Vec<&Verdict> = contracts.iter().filter(|c| !c.status.holds()).collect();
     for verdict in &broken {
         let status = paint(WARN, format!("{:<12}", verdict.status.as_str()));
-        ui.line(format!("  {status} {} {}: {}", verdict.kind.as_str(), verdict.name, verdict.what));
+        ui.line(format!("  {status} {}: {}", verdict.key(), verdict.what));
     }
     let hunks: Vec<_> = reports.iter().flat_map(|r| &r.patch.hunks).collect();
     let held = reports.iter().filter(|r| r.holds()).count();

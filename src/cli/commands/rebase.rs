@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use mlx_overlay_engine::contract::Verdict;
 use mlx_overlay_engine::drift::{judge, line, trace_line};
 use mlx_overlay_engine::git::CommitInfo;
 use mlx_overlay_engine::pin::Project;
@@ -147,7 +148,7 @@ fn accepted(
     }
     let mut names = contract_names(&start.series);
     let plan = plan_with(start, target, decisions)?;
-    names.extend(plan.contracts.iter().map(|v| format!("{} {}", v.kind.as_str(), v.name)));
+    names.extend(plan.contracts.iter().map(Verdict::key));
     let one = |text: &String| {
         let form = || CommandError::usage(format!("`{text}` is not 'KIND NAME=REASON'"));
         // A name may hold `=` itself.
@@ -285,7 +286,7 @@ fn planned(
         }
     }
     for verdict in plan.contracts.iter().filter(|v| v.found.is_none()) {
-        let name = format!("{} {}", verdict.kind.as_str(), verdict.name);
+        let name = verdict.key();
         if decisions.accepted.contains_key(&name) {
             ui.warn(format!("--accept '{name}=…' settles nothing: the contract holds"));
         }

@@ -317,6 +317,12 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Its kind and name, as a person names it to accept it.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{} {}", self.kind.as_str(), self.name)
+    }
+
     pub(crate) fn new(
         kind: ContractKind,
         name: String,

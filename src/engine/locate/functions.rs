@@ -75,10 +75,7 @@ impl Functions {
         let head = &self.text[scope.head.clone()];
         match scope.indented {
             None => meaning(head).join(&b' '),
-            Some(_) => {
-                let words = head.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
-                words.collect::<Vec<_>>().join(&b' ')
-            }
+            Some(_) => words(head),
         }
     }
 
@@ -110,6 +107,12 @@ impl Functions {
     pub fn named(&self, path: &str) -> impl Iterator<Item = &Scope> {
         self.scopes.iter().filter(move |s| s.path == path)
     }
+}
+
+/// The words of a text, with single spaces.
+pub(super) fn words(text: &[u8]) -> Vec<u8> {
+    let words = text.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
+    words.collect::<Vec<_>>().join(&b' ')
 }
 
 /// The macros that go over several lines.

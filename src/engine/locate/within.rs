@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::anywhere;
 use super::facts::Facts;
-use super::functions::{Functions, Scope};
+use super::functions::{Functions, Scope, words};
 use super::heads::signature;
 use super::indented::{self, Layout, Statement};
 use super::outline::{self, Effect, Outline};
@@ -71,13 +71,6 @@ pub(super) struct Both<'t> {
     now: Side<'t>,
     /// Where the lines of the base went.
     pub map: &'t LineMap<'t>,
-}
-
-/// The words of lines, with single spaces.
-fn words(lines: &[&[u8]]) -> Vec<u8> {
-    let text = lines.concat();
-    let words = text.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
-    words.collect::<Vec<_>>().join(&b' ')
 }
 
 /// The heads of what lines stand in where functions are given by indentation, the
@@ -154,7 +147,12 @@ impl<'t> Both<'t> {
         let (own, places): (_, Option<Vec<_>>) = if self.indented() {
             let heads = |(text, shape): Side<'t>, lines: &Range<usize>| {
                 let heads = heads_around((text, shape), lines, None)?;
-                Some(heads.into_iter().map(|head| (head.start, words(&text[head]))).collect())
+                Some(
+                    heads
+                        .into_iter()
+                        .map(|head| (head.start, words(&text[head].concat())))
+                        .collect(),
+                )
             };
             let own = |all: Vec<_>| all.into_iter().take(1).collect::<Vec<_>>();
             let places = places.iter().map(|at| heads(self.now, &now(at)));

@@ -231,6 +231,13 @@ pub struct Unfinished {
     pub deleted: bool,
 }
 
+impl Unfinished {
+    /// A file that stays where it is, and does not hold.
+    pub(crate) fn new(path: TreePath, before: Option<File>, marked: File) -> Self {
+        Self { path, from: None, gone: None, before, marked, own: None, deleted: false }
+    }
+}
+
 /// Why a rebase cannot be planned or carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum RebaseError {

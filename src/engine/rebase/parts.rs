@@ -80,15 +80,13 @@ fn net(
         if was == made || now == made {
             continue;
         }
-        let plain = |f: &File| matches!(f.mode, Mode::Regular | Mode::Executable);
-        let bytes = |f: &Option<File>| f.as_ref().map(|f| f.bytes.to_vec()).unwrap_or_default();
         let (path, deleted) = (path.clone(), made.is_none());
         let (marked, own) = match &made {
             _ if now != was => {
                 let text = markers::whole_file(&bytes(&now), &bytes(&was), &bytes(&made), sides);
                 (File::new(mode(&now, &was, &made), text), None)
             }
-            Some(made) if plain(made) => {
+            Some(made) if is_plain(made) => {
                 (made.clone(), Some(difference(&path, now.clone(), Some(made.clone()))))
             }
             _ => {
@@ -96,10 +94,19 @@ fn net(
                 continue;
             }
         };
-        let (from, gone) = (None, None);
-        parts.push(Part::Work(Unfinished { path, from, gone, before: now, marked, own, deleted }));
+        parts.push(Part::Work(Unfinished { own, deleted, ..Unfinished::new(path, now, marked) }));
     }
     Ok(parts)
+}
+
+/// Whether a file is one that an editor opens: no link, no submodule.
+fn is_plain(file: &File) -> bool {
+    matches!(file.mode, Mode::Regular | Mode::Executable)
+}
+
+/// A file's bytes; none where there is no file.
+fn bytes(file: &Option<File>) -> Vec<u8> {
+    file.as_ref().map(|f| f.bytes.to_vec()).unwrap_or_default()
 }
 
 /// The mode of a file that both sides may have changed.
@@ -131,11 +138,8 @@ fn held(one: &Judged<'_>, around: &Around<'_, '_>) -> Result<Option<Unfinished>,
     let stays = matches!(one.file.operation, Operation::Modify | Operation::Create);
     let text = matches!(one.file.body, Body::Text(_));
     let (before, after) = (around.before.file(&path)?, around.after.file(&path)?);
-    let plain = |f: &File| matches!(f.mode, Mode::Regular | Mode::Executable);
-    Ok(after.filter(|after| stays && text && plain(after)).map(|marked| {
-        let (from, gone, own) = (None, None, None);
-        Unfinished { path, from, gone, before, marked, own, deleted: false }
-    }))
+    let shown = after.filter(|after| stays && text && is_plain(after));
+    Ok(shown.map(|marked| Unfinished::new(path, before, marked)))
 }
 
 /// A file that does not hold.
@@ -179,7 +183,6 @@ fn open(
         _ => None,
     };
     let made = ours.file(if moves { &path } else { then })?;
-    let bytes = |file: &Option<File>| file.as_ref().map(|f| f.bytes.to_vec()).unwrap_or_default();
     let whole = || markers::whole_file(&bytes(&now), &bytes(&was), &bytes(&made), sides);
     let text = matches!(&one.file.body, Body::Text(_));
     let marked = match (&one.file.body, &now, &was) {
@@ -196,5 +199,5 @@ fn open(
     };
     let deleted = operation == Operation::Delete;
     let marked = File::new(mode(&now, &was, &made), marked);
-    Ok(Unfinished { path, from, gone, before, marked, own: None, deleted })
+    Ok(Unfinished { from, gone, deleted, ..Unfinished::new(path, before, marked) })
 }

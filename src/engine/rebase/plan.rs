@@ -195,9 +195,9 @@ fn resolved(
     let own = ground.target.clone();
     let mut alone = Ground { target: own.clone(), base: Some(own) };
     let laid = alone.apply(&entry.name, &parsed, STRIP).map_err(|e| wrong(e.to_string()))?;
-    let exact = |c: HunkClass| c == HunkClass::Exact;
-    if !laid.hunks.iter().all(|h| exact(h.class)) || !laid.files.iter().all(|f| exact(f.class)) {
-        let whys = laid.hunks.iter().filter(|h| !exact(h.class)).filter_map(|h| h.why.as_ref());
+    if !laid.is_exact() {
+        let odd = laid.hunks.iter().filter(|h| h.class != HunkClass::Exact);
+        let whys = odd.filter_map(|h| h.why.as_ref());
         let whys = whys.chain(laid.files.iter().filter_map(|f| f.why.as_ref()));
         let why = whys.map(|why| format!(": {why}")).next().unwrap_or_default();
         return Err(wrong(format!("it cannot be laid on the target{why}")));
@@ -239,8 +239,7 @@ fn rule_file(entry: &Entry, rule: &Rule, report: &EntryReport) -> Option<Unfinis
          {rule}"
     );
     let marked = File::new(Mode::Regular, text.into_bytes());
-    let (from, gone, before, own) = (None, None, None, None);
-    Some(Unfinished { path, from, gone, before, marked, own, deleted: false })
+    Some(Unfinished::new(path, None, marked))
 }
 
 /// The file in the work folder that holds an entry's rule.
@@ -301,8 +300,7 @@ fn contracts(
     let notes: Vec<_> = notes.into_iter().map(|kept| kept.note).collect();
     verdicts.extend(contract::check_notes(&notes, &patches, STRIP));
     for verdict in &mut verdicts {
-        let key = format!("{} {}", verdict.kind.as_str(), verdict.name);
-        if let Some(reason) = decisions.accepted.get(&key) {
+        if let Some(reason) = decisions.accepted.get(&verdict.key()) {
             verdict.accept(reason);
         }
     }

@@ -80,7 +80,9 @@ pub(super) fn part(
     let Some(printed) = remake_file(&file, report, hunks, around)? else { return Ok(Vec::new()) };
     let from = report.from.as_ref().unwrap_or(&report.path);
     let paths = [from, &report.path];
-    if gives_files(&printed, paths, around)? {
+    if let Some(laid) = laid(&printed, around)
+        && is_after(&laid, paths, around)?
+    {
         return Ok(printed);
     }
     let mut plain = Vec::new();
@@ -94,13 +96,12 @@ fn moves(file: &FilePatch) -> bool {
     matches!(file.operation, Operation::Rename | Operation::Copy)
 }
 
-/// Whether a patch, laid on the target before, gives these files as they are after.
-fn gives_files(
-    bytes: &[u8],
-    paths: [&TreePath; 2],
+/// Whether these files are as they are after.
+fn is_after<'p>(
+    laid: &Snapshot<'_>,
+    paths: impl IntoIterator<Item = &'p TreePath>,
     around: &Around<'_, '_>,
 ) -> Result<bool, ReadError> {
-    let Some(laid) = laid(bytes, around) else { return Ok(false) };
     for path in paths {
         if laid.file(path)? != around.after.file(path)? {
             return Ok(false);
@@ -193,15 +194,7 @@ fn refreshed(file: &FilePatch, report: &FileReport, before: &File, after: &File)
 /// Whether a patch, laid on the target before, gives the target after.
 fn gives(bytes: &[u8], around: &Around<'_, '_>) -> Result<bool, ReadError> {
     let Some(laid) = laid(bytes, around) else { return Ok(false) };
-    let exact = |path: &TreePath| -> Result<bool, ReadError> {
-        Ok(laid.file(path)? == around.after.file(path)?)
-    };
-    for path in laid.edits().keys().chain(around.after.edits().keys()) {
-        if !exact(path)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    is_after(&laid, laid.edits().keys().chain(around.after.edits().keys()), around)
 }
 
 /// The target before, with a patch laid on it at the very places it states; nothing
@@ -210,10 +203,7 @@ fn laid<'t>(bytes: &[u8], around: &Around<'_, 't>) -> Option<Snapshot<'t>> {
     let parsed = patch::parse(bytes).ok()?;
     let mut ground = Ground { target: around.before.clone(), base: Some(around.before.clone()) };
     let report = ground.apply("", &parsed, STRIP).ok()?;
-    let exact = |c: HunkClass| c == HunkClass::Exact;
-    let holds =
-        report.files.iter().all(|f| exact(f.class)) && report.hunks.iter().all(|h| exact(h.class));
-    holds.then_some(ground.target)
+    report.is_exact().then_some(ground.target)
 }
 
 /// The patch as a plain diff of the files it changes, its prose kept: for what

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
@@ -35,13 +35,7 @@ impl Registry<'_> {
         whole: Option<&Whole>,
     ) -> Result<MemoryTree, RegistryError> {
         match source {
-            SnapshotSource::Crate(wanted) => {
-                let tree = match whole {
-                    Some(Whole::Tree(tree)) => Some(*tree),
-                    _ => None,
-                };
-                self.released_crate(wanted, tree)
-            }
+            SnapshotSource::Crate(wanted) => Ok(self.released_crate(wanted, stated_tree(whole))?.1),
             SnapshotSource::Wheel(wanted) => {
                 let sum = match whole {
                     Some(Whole::Sha256(sum)) => Some(sum.as_str()),
@@ -65,17 +59,17 @@ impl Registry<'_> {
         source: &SnapshotSource,
         whole: Option<&Whole>,
     ) -> Result<MemoryTree, RegistryError> {
-        let tree = self.released(source, whole)?;
-        let SnapshotSource::Crate(wanted) = source else { return Ok(tree) };
-        let root = self.crate_source(wanted)?;
+        let SnapshotSource::Crate(wanted) = source else { return self.released(source, whole) };
+        let stated = stated_tree(whole);
+        let (root, tree) = self.released_crate(wanted, stated)?;
         if root.join(SUMS).is_file() {
             // Vendored: cargo leaves files out, and says what the others are.
             require_vendored(&root, wanted)?;
-        } else if let Some(Whole::Tree(stated)) = whole
-            && tree_of(&tree) != *stated
-        {
+        } else if let Some(stated) = stated {
             let (package, found) = (source.to_string(), tree_of(&tree));
-            return Err(RegistryError::OtherTree { package, found, stated: *stated });
+            if found != stated {
+                return Err(RegistryError::OtherTree { package, found, stated });
+            }
         }
         Ok(tree)
     }
@@ -84,21 +78,30 @@ impl Registry<'_> {
         &self,
         wanted: &CrateSource,
         tree: Option<ObjectId>,
-    ) -> Result<MemoryTree, RegistryError> {
+    ) -> Result<(PathBuf, MemoryTree), RegistryError> {
         let root = self.crate_source(wanted)?;
         let read = || match &wanted.folder {
             Some(folder) => read_folder(&root.join(folder.as_str()), wanted),
             None => read_folder(&root, wanted),
         };
         let found = read();
-        match (&found, tree) {
+        let found = match (&found, tree) {
             (Ok(_), None) => found,
             (Ok(files), Some(tree)) if tree_of(files) == tree => found,
             _ => {
                 self.mend_crate(wanted, &root)?;
                 read()
             }
-        }
+        };
+        found.map(|found| (root, found))
+    }
+}
+
+/// The tree that a crate is to be, where that is stated.
+fn stated_tree(whole: Option<&Whole>) -> Option<ObjectId> {
+    match whole {
+        Some(Whole::Tree(tree)) => Some(*tree),
+        _ => None,
     }
 }
 
