@@ -191,8 +191,9 @@ pub fn apply(rule: &Rule, tree: &mut Snapshot<'_>) -> Result<Derived, DeriveErro
         .file(&rule.file)?
         .ok_or_else(|| DeriveError::NoFile { file: rule.file.clone(), name: rule.name.clone() })?;
     let text: &[u8] = &file.bytes;
-    let copied = copy(rule, text)?;
-    let (at, put) = placed(rule, text, &copied)?;
+    let functions = function::functions(text);
+    let copied = copied(rule, text, &functions)?;
+    let (at, put) = placed(rule, text, &functions, &copied)?;
     let mut bytes = text[..at].to_vec();
     bytes.extend_from_slice(&put);
     bytes.extend_from_slice(&text[at..]);
@@ -218,10 +219,14 @@ pub fn apply(rule: &Rule, tree: &mut Snapshot<'_>) -> Result<Derived, DeriveErro
 /// # Errors
 /// The rule is wrong, or the text does not hold what it asks for.
 pub fn copy(rule: &Rule, text: &[u8]) -> Result<Copied, DeriveError> {
+    copied(rule, text, &function::functions(text))
+}
+
+fn copied(rule: &Rule, text: &[u8], functions: &[Function]) -> Result<Copied, DeriveError> {
     let replacements = rule.checked()?;
     let in_file = |source| DeriveError::Find { file: rule.file.clone(), source };
-    let original = cpp::find(text, &rule.function).map_err(in_file)?;
-    if let Some(taken) = function::find_all(text, &rule.name).first() {
+    let original = function::find_in(functions, &rule.function).map_err(in_file)?.clone();
+    if let Some(taken) = function::all_in(functions, &rule.name).first() {
         return Err(DeriveError::Taken {
             file: rule.file.clone(),
             name: rule.name.clone(),
@@ -278,7 +283,12 @@ fn matched(text: &[u8], tokens: &[Token], i: usize, from: &[Vec<u8>]) -> Option<
 
 /// Where the copy goes and what is put there: the copy, an empty line between
 /// it and its neighbour, line ends as the file has them.
-fn placed(rule: &Rule, text: &[u8], copied: &Copied) -> Result<(usize, Vec<u8>), DeriveError> {
+fn placed(
+    rule: &Rule,
+    text: &[u8],
+    functions: &[Function],
+    copied: &Copied,
+) -> Result<(usize, Vec<u8>), DeriveError> {
     let line_end: &[u8] = match text.iter().position(|b| *b == b'\n') {
         Some(n) if n > 0 && text[n - 1] == b'\r' => b"\r\n",
         _ => b"\n",
@@ -299,7 +309,7 @@ fn placed(rule: &Rule, text: &[u8], copied: &Copied) -> Result<(usize, Vec<u8>),
         }
         Place::Behind(other) => {
             let in_file = |source| DeriveError::Find { file: rule.file.clone(), source };
-            behind(cpp::find(text, &other.after).map_err(in_file)?.span.end)
+            behind(function::find_in(functions, &other.after).map_err(in_file)?.span.end)
         }
     })
 }

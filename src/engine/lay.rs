@@ -214,11 +214,23 @@ fn derive(rule: &derive::Rule, ground: &mut Ground<'_>) -> Result<DerivedReport,
     let here = followed.as_ref().unwrap_or(rule);
     let then = ground.base.as_ref().map(|base| base.file(&rule.file)).transpose()?.flatten();
     let now = ground.target.file(&here.file)?;
-    let was = match &mut ground.base {
-        Some(base) => made(derive::apply(rule, base))?.ok(),
-        None => None,
+    let same = now.is_some() && then == now && from.is_none();
+    let (was, copied) = match &mut ground.base {
+        // One text, one copy: it is made once for both.
+        Some(base) if same => {
+            let copied = made(derive::apply(here, &mut ground.target))?;
+            if let (Ok(_), Some(file)) = (&copied, ground.target.file(&here.file)?) {
+                base.put(here.file.clone(), file);
+            }
+            (copied.clone().ok(), copied)
+        }
+        Some(base) => {
+            let was = made(derive::apply(rule, base))?.ok();
+            (was, made(derive::apply(here, &mut ground.target))?)
+        }
+        None => (None, made(derive::apply(here, &mut ground.target))?),
     };
-    Ok(match made(derive::apply(here, &mut ground.target))? {
+    Ok(match copied {
         Ok(made) => DerivedReport {
             diff: match (&was, then, now) {
                 (Some(was), Some(then), Some(now)) if was.source != made.source => {

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use sha1::{Digest, Sha1};
 
@@ -469,6 +471,24 @@ impl<T: Tree> Remembered<T> {
         Self { below, files: Mutex::default() }
     }
 
+    /// Reads the files one by one while `work` goes on, until it is done: what
+    /// is written afterwards need not be waited for. What cannot be read is told
+    /// to whoever asks for it.
+    pub fn reading_ahead<R>(&self, work: impl FnOnce() -> R) -> R {
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let wanted = |_: &TreePath| !done.load(Ordering::Relaxed);
+                for path in self.below.paths().into_iter().take_while(wanted) {
+                    let _ = self.file(&path);
+                }
+            });
+            let result = work();
+            done.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+
     fn known(&self) -> MutexGuard<'_, HashMap<TreePath, Option<File>>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -534,6 +554,31 @@ mod tests {
             ObjectId::of_blob(b"hello\n").to_string(),
             "ce013625030ba8dba906f756967f9e9ca394464a"
         );
+    }
+
+    #[test]
+    fn a_file_is_read_once_ahead_or_asked_for() {
+        struct Counting(MemoryTree, std::sync::atomic::AtomicUsize);
+        impl Tree for Counting {
+            fn file(&self, path: &TreePath) -> Result<Option<File>, ReadError> {
+                self.1.fetch_add(1, Ordering::Relaxed);
+                self.0.file(path)
+            }
+            fn mode(&self, path: &TreePath) -> Option<Mode> {
+                self.0.mode(path)
+            }
+            fn paths(&self) -> Vec<TreePath> {
+                self.0.paths()
+            }
+        }
+        let path = |name: &str| TreePath::new(name).expect("a plain path");
+        let file = |name: &str| (path(name), File::new(Mode::Regular, name.as_bytes()));
+        let tree = Counting(MemoryTree([file("a"), file("b")].into()), Default::default());
+        let tree = Remembered::new(tree);
+        // The work is done when both are read.
+        tree.reading_ahead(|| while tree.known().len() < 2 {});
+        assert_eq!(tree.file(&path("b")).expect("in memory"), Some(file("b").1));
+        assert_eq!(tree.below.1.load(Ordering::Relaxed), 2);
     }
 
     #[test]

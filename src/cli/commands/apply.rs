@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use mlx_overlay_engine::acquire::{Acquired, PinTree};
-use mlx_overlay_engine::apply::Ground;
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::contract::{ContractKind, Contracts, Verdict};
-use mlx_overlay_engine::drift;
+use mlx_overlay_engine::drift::{self, Judgement};
 use mlx_overlay_engine::git::Store;
 use mlx_overlay_engine::identity;
-use mlx_overlay_engine::lay::{EntryReport, lay};
+use mlx_overlay_engine::lay::EntryReport;
 use mlx_overlay_engine::listing::Listing;
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::publish::{
@@ -17,7 +16,7 @@ use mlx_overlay_engine::publish::{
     Survey,
 };
 use mlx_overlay_engine::series::{Entry, Series};
-use mlx_overlay_engine::snapshot::MemoryTree;
+use mlx_overlay_engine::snapshot::{MemoryTree, Remembered, Tree};
 use mlx_overlay_engine::source::SnapshotSource;
 use serde_json::json;
 
@@ -124,24 +123,21 @@ fn lay_once(
         Some(source) => Some(released_tree(source, pin, ui)?),
         None => None,
     };
-    let mut ground = match &released {
-        Some(tree) => Ground::mapped(&acquired.tree, tree),
-        None => Ground::mapped(&acquired.tree, &acquired.tree),
+    let pin_tree = Remembered::new(&acquired.tree);
+    let (target, id): (&dyn Tree, _) = match (&released, &args.at) {
+        (Some(tree), Some(at)) => (tree, at.to_string()),
+        _ => (&pin_tree, pin.commit.to_string()),
     };
-    let reports = lay(&series, &args.groups, &mut ground).map_err(|e| short_of(e, &acquired))?;
-    let contracts = match (&released, &args.at) {
-        (Some(tree), Some(at)) => {
-            drift::contracts(&series, &reports, &acquired.tree, tree, &at.to_string())
-        }
-        _ => {
-            let (pin_tree, id) = (&acquired.tree, pin.commit.to_string());
-            drift::contracts(&series, &reports, pin_tree, pin_tree, &id)
-        }
-    }
-    .map_err(|e| short_of(e, &acquired))?;
+    let judge = || drift::lay_and_check(&series, &args.groups, &pin_tree, target, &id);
+    // All of the pin's files will be written where nothing is yet.
+    let judged = match published.is_none() && released.is_none() && !args.dry_run {
+        true => pin_tree.reading_ahead(judge),
+        false => judge(),
+    };
+    let (laid, tree) = judged.map_err(|e| short_of(e, &acquired))?;
+    let Judgement { entries: reports, contracts } = &laid;
     let kept = contracts.iter().all(|c| c.status.holds());
     let holds = kept && reports.iter().all(EntryReport::holds);
-    let laid = Laid { reports, contracts };
     let identity = Identity {
         contracts: identity::of_contracts(&series.contracts),
         ..identify(args, pin, &entries, &acquired, released.as_ref())?
@@ -151,24 +147,16 @@ fn lay_once(
         return Ok(Outcome::NeedsPerson);
     }
     let plan = if args.dry_run {
-        publish::plan(&place, &ground.target, &identity, force).map_err(|e| again.mends(e))?
+        publish::plan(&place, &tree, &identity, force).map_err(|e| again.mends(e))?
     } else {
         let writing = Writing::new(ui);
         let watch = |event: publish::Event<'_>| writing.tell(event);
         let options = Options { force, watch: &watch, ..Options::default() };
-        publish::publish(&place, &ground.target, &identity, &options)
-            .map_err(|e| again.mends(e))?
-            .plan
+        publish::publish(&place, &tree, &identity, &options).map_err(|e| again.mends(e))?.plan
     };
     let done = Done { place, plan, dry_run: args.dry_run };
     print(ui, pin, &acquired, &identity, &laid, Some(&done), &again);
     Ok(Outcome::Done)
-}
-
-/// The series on the tree: what landed, and whether what it leans on holds.
-struct Laid {
-    reports: Vec<EntryReport>,
-    contracts: Vec<Verdict>,
 }
 
 /// What was written, or would be.
@@ -339,11 +327,11 @@ fn print(
     pin: &Pin,
     acquired: &Acquired,
     identity: &Identity,
-    laid: &Laid,
+    laid: &Judgement,
     done: Option<&Done>,
     again: &Apply,
 ) {
-    let Laid { reports, contracts } = laid;
+    let Judgement { entries: reports, contracts } = laid;
     if ui.format() == Format::Json {
         ui.json(
             "apply",

@@ -1,6 +1,7 @@
 //! Host names of kernels: which a tree instantiates, and which its host code
 //! can ask for.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::cpp::preprocess::{self, ExpandError, Expanded, METAL, Sources};
@@ -88,11 +89,10 @@ impl Scan {
 }
 
 /// A string literal's value, as far as names of kernels go: no escapes.
-fn unquoted(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    let begin = text.find('"').map_or(0, |n| n + 1);
-    let end = text.rfind('"').unwrap_or(text.len()).max(begin);
-    text[begin..end].to_owned()
+fn unquoted(text: &[u8]) -> Cow<'_, str> {
+    let begin = memchr::memchr(b'"', text).map_or(0, |n| n + 1);
+    let end = memchr::memrchr(b'"', text).unwrap_or(text.len()).max(begin);
+    String::from_utf8_lossy(&text[begin..end])
 }
 
 /// Spells out `{a,b}` in a name: `x_{1,2}` is `x_1` and `x_2`.
@@ -144,7 +144,7 @@ impl Speller {
     #[must_use]
     pub fn new(function: &[u8]) -> Self {
         let literals = lex(function).into_iter().filter(|t| t.kind == Kind::Text);
-        let literals = literals.map(|t| unquoted(t.of(function)));
+        let literals = literals.map(|t| unquoted(t.of(function)).into_owned());
         Self(literals.filter(|t| !t.is_empty()).collect())
     }
 

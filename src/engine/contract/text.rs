@@ -1,11 +1,12 @@
 //! The texts that contracts are checked on, each read into functions once.
 
 use std::cell::OnceCell;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::directives::{Directive, directives};
-use crate::cpp::{Function, function};
+use crate::cpp::{Function, function, meaning_at};
 use crate::merge::{LineMap, lines};
 use crate::snapshot::{File, TreePath};
 
@@ -13,12 +14,14 @@ use crate::snapshot::{File, TreePath};
 pub(super) struct Text {
     bytes: Arc<[u8]>,
     functions: OnceCell<Vec<Function>>,
+    words: OnceCell<Vec<Range<usize>>>,
     directives: OnceCell<Vec<Directive>>,
 }
 
 impl Text {
     pub(super) fn new(file: File) -> Self {
-        Self { bytes: file.bytes, functions: OnceCell::new(), directives: OnceCell::new() }
+        let (functions, words) = (OnceCell::new(), OnceCell::new());
+        Self { bytes: file.bytes, functions, words, directives: OnceCell::new() }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -27,6 +30,24 @@ impl Text {
 
     pub(super) fn functions(&self) -> &[Function] {
         self.functions.get_or_init(|| function::functions(&self.bytes))
+    }
+
+    /// Its meaning-bearing tokens within a span that begins and ends with one, each
+    /// with its place.
+    pub(super) fn words(&self, within: &Range<usize>) -> Vec<(usize, &[u8])> {
+        let words = self.words.get_or_init(|| {
+            // What has no bytes of its own in the text is a line break.
+            let place =
+                |(at, word): (usize, &[u8])| at..at + if word == b"\n" { 0 } else { word.len() };
+            meaning_at(&self.bytes).into_iter().map(place).collect()
+        });
+        let from = words.partition_point(|w| w.start < within.start);
+        let to = words.partition_point(|w| w.start < within.end);
+        let word = |w: &Range<usize>| match w.is_empty() {
+            true => (w.start, &b"\n"[..]),
+            false => (w.start, &self.bytes[w.clone()]),
+        };
+        words[from..to].iter().map(word).collect()
     }
 
     /// Its preprocessor lines.

@@ -9,21 +9,21 @@ use crate::cpp::{self, function, meaning};
 
 /// The watched bytes of a file.
 fn watched(watch: &Watch, text: &Text) -> Result<Range<usize>, String> {
-    let (text, functions) = (text.bytes(), || text.functions());
     let within = match &watch.function {
-        Some(name) => function::find_in(functions(), name).map_err(|e| e.to_string())?.span.clone(),
-        None if watch.from.is_some() => 0..text.len(),
+        Some(name) => {
+            let found = function::find_in(text.functions(), name);
+            found.map_err(|e| e.to_string())?.span.clone()
+        }
+        None if watch.from.is_some() => 0..text.bytes().len() + 1,
         None => return Err("the contract names neither `function` nor `from`".into()),
     };
     let Some(from) = &watch.from else { return Ok(within) };
-    part(&text[within.clone()], from, watch.to.as_deref())
-        .map(|r| within.start + r.start..within.start + r.end)
+    part(&text.words(&within), from, watch.to.as_deref())
 }
 
 /// From the one place of `from` to the next `to` at the same depth: `;`, or for
 /// a preprocessor line its end, where nothing is said.
-fn part(text: &[u8], from: &str, to: Option<&str>) -> Result<Range<usize>, String> {
-    let words = cpp::meaning_at(text);
+fn part(words: &[(usize, &[u8])], from: &str, to: Option<&str>) -> Result<Range<usize>, String> {
     let anchor = |text: &str| -> Vec<Vec<u8>> {
         let mut words: Vec<Vec<u8>> =
             meaning(text.as_bytes()).into_iter().map(<[u8]>::to_vec).collect();

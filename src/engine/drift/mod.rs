@@ -24,7 +24,7 @@ use crate::contract::{self, ContractKind, Expand, Status, Verdict};
 use crate::lay::{EntryReport, LayError, STRIP, lay, lay_entry};
 use crate::patch::{self, Patch};
 use crate::series::{Change, SERIES_FILE, Series};
-use crate::snapshot::{ObjectId, ReadError, Tree, TreePath};
+use crate::snapshot::{ObjectId, ReadError, Snapshot, Tree, TreePath};
 
 pub(crate) use cascade::{Missing, blame};
 pub use item::{Item, State};
@@ -130,6 +130,21 @@ pub fn judge(
     target: &dyn Tree,
     id: &str,
 ) -> Result<Judgement, DriftError> {
+    // What the contracts say rests on the two trees alone, not on what is laid.
+    let (entries, checked) = rayon::join(
+        || blamed(series, pin, target),
+        || contract::check(&series.contracts, pin, target, id),
+    );
+    let entries = entries?;
+    Ok(Judgement { contracts: with_own(series, &entries, checked?, id), entries })
+}
+
+/// Lays every entry, and says which follow from an earlier one that does not hold.
+fn blamed(
+    series: &Series,
+    pin: &dyn Tree,
+    target: &dyn Tree,
+) -> Result<Vec<EntryReport>, DriftError> {
     let mut ground = Ground::mapped(pin, target);
     let (mut entries, mut missing) = (Vec::new(), Vec::new());
     for entry in &series.entries {
@@ -139,8 +154,29 @@ pub fn judge(
         missing.extend(Missing::of(entry, &report));
         entries.push(report);
     }
-    let contracts = contracts(series, &entries, pin, target, id)?;
-    Ok(Judgement { entries, contracts })
+    Ok(entries)
+}
+
+/// Lays the entries of these groups (all where none is named) on `target`, and
+/// checks the contracts meanwhile. What is laid is given as edits of the target.
+///
+/// # Errors
+/// A group is not known, a patch is refused, or a file cannot be read.
+pub fn lay_and_check<'t>(
+    series: &Series,
+    groups: &[String],
+    pin: &'t dyn Tree,
+    target: &'t dyn Tree,
+    id: &str,
+) -> Result<(Judgement, Snapshot<'t>), LayError> {
+    let mut ground = Ground::mapped(pin, target);
+    let (entries, checked) = rayon::join(
+        || lay(series, groups, &mut ground),
+        || contract::check(&series.contracts, pin, target, id),
+    );
+    let entries = entries?;
+    let contracts = with_own(series, &entries, checked?, id);
+    Ok((Judgement { entries, contracts }, ground.target))
 }
 
 /// As [`judge`], where nobody asks why: every state is right, and a hunk that
@@ -156,21 +192,6 @@ fn states_at(
     let entries = lay(series, &[], &mut ground)?;
     let checked = contract::check_with(&series.contracts, pin, target, id, expand)?;
     Ok(Judgement { contracts: with_own(series, &entries, checked, id), entries })
-}
-
-/// Checks the contracts of a series whose `entries` were laid on `target`.
-///
-/// # Errors
-/// A file cannot be read.
-pub fn contracts(
-    series: &Series,
-    entries: &[EntryReport],
-    pin: &dyn Tree,
-    target: &dyn Tree,
-    id: &str,
-) -> Result<Vec<Verdict>, ReadError> {
-    let checked = contract::check(&series.contracts, pin, target, id)?;
-    Ok(with_own(series, entries, checked, id))
 }
 
 /// The verdicts, and those on what the entries themselves promise.

@@ -88,8 +88,12 @@ impl Unit<'_> {
                 Some(_) if !self.call_follows(frames) => return Ok(Some(word)),
                 Some(_) => self.arguments(frames, word.symbol, &found)?,
             };
-            let mut inside: Vec<Symbol> = active.to_vec();
-            inside.extend(frames.iter().filter_map(|f| f.owner));
+            let inside: Vec<Symbol> = match arguments.is_empty() {
+                true => Vec::new(),
+                false => {
+                    active.iter().copied().chain(frames.iter().filter_map(|f| f.owner)).collect()
+                }
+            };
             let result = self.result(&found, &arguments, &inside, word.spaced)?;
             frames.push(Frame { words: result.into(), at: 0, owner: Some(word.symbol) });
         }
