@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::rebase::WORK;
+use super::rebase::stop::WORK;
 use super::{Bump, stop, stopped};
 
 /// Adds the tests.

@@ -1,0 +1,223 @@
+//! `overlay rebase --to REV`: what it plans, where it begins, and the pin it makes.
+
+use std::fs;
+
+use crate::bump::{ACCEPT, Bump, FIX, OTHER, SERIES, class, stopped};
+
+/// Adds the tests.
+pub fn add(test: &mut impl FnMut(&str, fn())) {
+    test("rebase/moves-the-pin-and-keeps-the-old-one", rebase_clean);
+    test("rebase/dry-run-writes-nothing", rebase_dry_run);
+    test("rebase/a-contract-nobody-has-cannot-be-accepted", rebase_accept_checked);
+    test("rebase/a-renamed-kernel-file-is-followed", rebase_renamed_kernel);
+    test("rebase/markdown-for-a-pull-request", rebase_markdown);
+    test("rebase/a-renamed-file-is-followed", rebase_renamed);
+    test("rebase/another-pin-than-the-project-s-is-refused", rebase_other_pin);
+    test("rebase/a-folder-that-is-there-stays", rebase_taken_folder);
+}
+
+fn rebase_clean() {
+    let bump = Bump::new();
+    let before = bump.files();
+    let run = bump.run(&["rebase", "--to", &bump.commits[1]]);
+    run.assert_status(0);
+    assert!(run.stdout().contains("q.h:8 is q.h:11 now"), "{}", run.shown());
+    let (old, new) = (bump.folder(0), bump.folder(1));
+    let after = bump.files();
+    for (name, bytes) in before.iter().filter(|(n, _)| n.starts_with(&old)) {
+        assert_eq!(after.get(name), Some(bytes), "{name} of the old pin");
+    }
+    let series = bump.read(&format!("{new}/series.toml"));
+    assert_eq!(series, SERIES.replace("q.h:8", "q.h:11"), "the rest of the series is as it was");
+    assert_eq!(bump.read(&format!("{new}/other.patch")), OTHER, "what did not move is the same");
+    assert_eq!(
+        bump.read(&format!("{new}/fix.patch")),
+        FIX.replace("@@ -14,7 +14,7 @@", "@@ -17,7 +17,7 @@"),
+        "what moved has a new place and is the same else"
+    );
+    let pin = bump.read("mlx-pin.toml");
+    assert!(pin.starts_with("# The pin.\n") && pin.contains("version = \"1.2.3\""), "{pin}");
+    let (status, json) = bump.drift(1);
+    assert_eq!(status, Some(0), "{json:#}");
+    for entry in [0, 1, 3] {
+        assert_eq!(class(&json, entry), "exact");
+    }
+    let old_pin = &bump.commits[0][..8];
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    bump.run(&["apply", "--pin", old_pin, "--out", "out-old"]).assert_status(0);
+    assert!(bump.read("out-new/q.h").contains("int helper_copy(int a) {\n  int c = a + 1;"));
+    assert!(bump.read("out-old/q.h").contains("x = x - 1;"));
+    // And on from there.
+    bump.run(&["drift", "--to", "main"]).assert_status(1);
+}
+
+fn rebase_dry_run() {
+    let bump = Bump::new();
+    let before = bump.files();
+    bump.run(&["rebase", "--dry-run", "--to", &bump.commits[1]]).assert_status(0);
+    let run = bump.run(&["rebase", "--dry-run", "--to", "main"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("landed     fix  with "), "{}", run.shown());
+    assert!(run.stdout().contains("Mend fixed (#13)"), "{}", run.shown());
+    assert!(run.stdout().contains("the pin stays: this was a dry run"), "{}", run.shown());
+    assert_eq!(bump.files(), before);
+}
+
+fn rebase_accept_checked() {
+    let bump = Bump::new();
+    let before = bump.files();
+    for wrong in ["watch nothing=x", "watch impl=", "impl=x", "watch impl"] {
+        let run = bump.run(&["rebase", "--to", &bump.commits[2], "--accept", wrong]);
+        run.assert_status(2);
+        bump.run(&["rebase", "--dry-run", "--to", "main", "--accept", wrong]).assert_status(2);
+    }
+    let run = bump.run(&["rebase", "--to", &bump.commits[2], "--accept", "watch nothing=x"]);
+    assert!(run.stderr().contains("the series has no contract `watch nothing`"), "{}", run.shown());
+    assert!(run.stderr().contains("there are: watch impl"), "{}", run.shown());
+    assert_eq!(bump.files(), before);
+    bump.run(&["rebase", "--to", &bump.commits[2]]).assert_status(1);
+    bump.run(&["rebase", "--accept", ACCEPT]).assert_status(2);
+    bump.run(&["rebase", "--abort", "--accept", ACCEPT]).assert_status(2);
+    bump.run(&["rebase", "--continue", "--accept", "watch other=x"]).assert_status(2);
+    bump.run(&["rebase", "--continue", "--accept", ACCEPT]).assert_status(0);
+}
+
+const KERNELS: &str = "\
+#define make(name) \\
+  template [[host_name(#name)]] [[kernel]] void name(device float* x);
+make(first_kernel)
+make(second_kernel)
+";
+
+const HOST: &str = "void dispatch() {\n  ask(\"first_kernel\");\n}\n";
+
+fn rebase_renamed_kernel() {
+    let bump = Bump::new();
+    // A pin that has kernels: the bump to it comes first.
+    bump.branch("kernels", 0, "Add kernels (#50)", |clone| {
+        fs::write(clone.join("k.metal"), KERNELS).unwrap();
+        fs::write(clone.join("host.cpp"), HOST).unwrap();
+    });
+    bump.run(&["rebase", "--to", "kernels"]).assert_status(0);
+    let (folder, series) = bump.series();
+    let contract = "\n[[kernel]]\nname = \"first_kernel\"\nfile = \"k.metal\"\n\
+                    host = { file = \"host.cpp\", function = \"dispatch\" }\nreason = \"we ask\"\n";
+    bump.write(&format!("{folder}/series.toml"), &format!("{series}{contract}"));
+    bump.commit("kernels", "Rename both (#51)", |clone| {
+        fs::rename(clone.join("k.metal"), clone.join("l.metal")).unwrap();
+        fs::rename(clone.join("host.cpp"), clone.join("device.cpp")).unwrap();
+    });
+    let run = bump.run(&["rebase", "--to", "kernels"]);
+    run.assert_status(0);
+    assert!(run.stdout().contains("kernel first_kernel is in l.metal now"), "{}", run.shown());
+    let (folder, series) = bump.series();
+    let moved = contract.replace("k.metal", "l.metal").replace("host.cpp", "device.cpp");
+    assert!(series.ends_with(&moved), "{series}");
+    // A file that is taken apart has no new name; its kernels have.
+    bump.commit("kernels", "Take it apart (#52)", |clone| {
+        fs::remove_file(clone.join("l.metal")).unwrap();
+        for (name, kernel) in [("one.metal", "first_kernel"), ("two.metal", "second_kernel")] {
+            let head = KERNELS.split("make(first").next().unwrap();
+            let text = format!("// All of it is new here.\n// {name}\n\n{head}\nmake({kernel})\n");
+            let more: String = (0..20).map(|i| format!("// line {i} of {name}\n")).collect();
+            fs::write(clone.join(name), text + &more).unwrap();
+        }
+    });
+    bump.run(&["rebase", "--to", "kernels"]).assert_status(0);
+    let (after, series) = bump.series();
+    assert_ne!(after, folder);
+    assert!(series.ends_with(&moved.replace("l.metal", "one.metal")), "{series}");
+}
+
+fn rebase_markdown() {
+    let bump = Bump::new();
+    let run = bump.run(&["rebase", "--dry-run", "--to", "main", "--format", "markdown"]);
+    run.assert_status(1);
+    for line in [
+        "| fix | landed | with ",
+        "Mend fixed (#13) |",
+        "**Stopped** at `ours`, which does not hold:",
+        "- **conflict** hunk 1, `q.h`: upstream changed the lines it changes",
+    ] {
+        assert!(run.stdout().contains(line), "{line}\n{}", run.shown());
+    }
+    let to = &bump.commits[2];
+    let run = bump.run(&["rebase", "--to", to, "--accept", ACCEPT, "--format", "markdown"]);
+    run.assert_status(0);
+    for line in [
+        "| ours | refreshed |  |",
+        "- watch impl: its tokens changed: ",
+        "; accepted: ours sums the same",
+        "- cite q.h:8 is in `q.h:11` now",
+        "<details><summary>watch impl</summary>",
+        "+  for (int i = 0; i < n; i += 2) {",
+        "The series is in `patches/",
+    ] {
+        assert!(run.stdout().contains(line), "{line}\n{}", run.shown());
+    }
+}
+
+fn rebase_renamed() {
+    let bump = Bump::new();
+    bump.branch("side", 0, "Rename it (#22)", |clone| {
+        fs::rename(clone.join("q.h"), clone.join("r.h")).unwrap();
+    });
+    let run = bump.run(&["drift", "--to", "side"]);
+    run.assert_status(0);
+    assert!(run.stdout().contains("file-moved   helper-copy (derived)"), "{}", run.shown());
+    bump.run(&["rebase", "--to", "side"]).assert_status(0);
+    let run = bump.run(&["drift", "--to", "side"]);
+    run.assert_status(0);
+    assert!(!run.stdout().contains("moved"), "{}", run.shown());
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    let text = bump.read("out-new/r.h");
+    assert!(text.contains("int helper_copy(int a) {") && text.contains("// ours"), "{text}");
+}
+
+fn rebase_other_pin() {
+    let bump = Bump::new();
+    bump.run(&["rebase", "--to", &bump.commits[1]]).assert_status(0);
+    let before = bump.files();
+    let run = bump.run(&["rebase", "--pin", &bump.commits[0][..8], "--to", "main"]);
+    run.assert_status(2);
+    assert!(run.stderr().contains("a rebase moves the pin of the project"), "{}", run.shown());
+    assert_eq!(bump.files(), before);
+}
+
+fn rebase_taken_folder() {
+    let bump = Bump::new();
+    let mine = format!("{}/mine.txt", bump.folder(1));
+    bump.write(&mine, "mine");
+    let before = bump.files();
+    let run = bump.run(&["rebase", "--to", &bump.commits[1]]);
+    run.assert_status(3);
+    assert!(run.stderr().contains("it is there already"), "{}", run.shown());
+    assert_eq!(bump.files(), before);
+    // Folders of the names that a rebase works under.
+    for mine in
+        ["patches/.NEW.overlay/mine.txt", ".overlay-rebase/mine.txt", ".overlay-rebase/lock"]
+    {
+        let bump = Bump::new();
+        bump.write(&mine.replace("NEW", &bump.commits[1][..8]), "mine");
+        let before = bump.files();
+        let run = bump.run(&["rebase", "--to", &bump.commits[1]]);
+        run.assert_status(3);
+        assert!(run.stderr().contains("move it away"), "{}", run.shown());
+        assert_eq!(bump.files(), before);
+    }
+    let bump = Bump::new();
+    bump.write(".overlay-rebase/state.json/mine.txt", "mine");
+    for args in [&["rebase"][..], &["rebase", "--abort"], &["status"]] {
+        let run = bump.run(args);
+        run.assert_status(3);
+        assert!(run.stderr().contains("state.json: it is a folder"), "{}", run.shown());
+    }
+    // Put there while the rebase was under way.
+    let bump = stopped();
+    let mine = format!("{}/mine.txt", bump.folder(4));
+    bump.write(&mine, "mine");
+    bump.run(&["rebase", "--skip", "ours"]).assert_status(3);
+    bump.run(&["rebase", "--continue"]).assert_status(3);
+    bump.run(&["rebase", "--abort"]).assert_status(0);
+    assert_eq!(bump.read(&mine), "mine");
+}
