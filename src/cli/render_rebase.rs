@@ -118,13 +118,12 @@ fn markdown(ui: &mut Ui, pin: &End, target: &End, plan: &Plan) {
         None => {}
         Some(Stop::Entry { report, .. }) => {
             lines.push(format!("**Stopped** at `{}`, which does not hold:", report.name));
-            for (i, hunk) in report.patch.hunks.iter().enumerate().filter(|(_, h)| h.why.is_some())
-            {
+            for hunk in report.patch.hunks.iter().filter(|h| h.why.is_some()) {
                 let why = hunk.why.as_deref().unwrap_or_default();
                 let class = hunk.class.as_str();
                 lines.push(format!(
                     "- **{class}** hunk {}, `{}`: {}",
-                    i + 1,
+                    hunk.number,
                     hunk.file,
                     inline(why)
                 ));

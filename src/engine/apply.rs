@@ -84,7 +84,10 @@ impl<'t> Ground<'t> {
                 let judged = self.apply_file(file, strip, prefixes, &mut moves);
                 let judged = judged.map_err(|e| e.in_file(file))?;
                 report.files.push(judged.file);
-                report.hunks.extend(judged.hunks);
+                let before = report.hunks.len();
+                let of_patch =
+                    |hunk: HunkReport| HunkReport { number: before + hunk.number, ..hunk };
+                report.hunks.extend(judged.hunks.into_iter().map(of_patch));
             }
         }
         self.turn_down_clashes(&mut report);

@@ -124,12 +124,44 @@ fn list(lines: &[usize]) -> String {
     lines.iter().map(|l| (l + 1).to_string()).collect::<Vec<_>>().join(", ")
 }
 
-fn line_endings(found: &Range<usize>) -> Unplaced {
-    let why = "its lines are there, with other line ends: one side has CR LF, the other LF; \
-               convert the patch or the file";
-    let mut unplaced = conflict(Some(found), why);
-    unplaced.class = HunkClass::LineEndings;
-    unplaced
+/// What alone may tell lines that stand from those that were looked for.
+#[derive(Clone, Copy)]
+enum LineEnds {
+    /// One side has CR LF, the other LF.
+    Carriage,
+    /// One side ends with a newline, the other without.
+    Last,
+}
+
+impl LineEnds {
+    const ALL: [LineEnds; 2] = [LineEnds::Carriage, LineEnds::Last];
+
+    /// A line without what may tell it from its like.
+    fn without(self, line: &[u8]) -> Vec<u8> {
+        let bare = without_line_end(line);
+        match self {
+            LineEnds::Carriage if line.ends_with(b"\n") => [bare, b"\n"].concat(),
+            LineEnds::Carriage => line.to_vec(),
+            LineEnds::Last => bare.to_vec(),
+        }
+    }
+
+    /// The fate of a hunk whose lines stand at `found`, but for this.
+    fn unplaced(self, found: &Range<usize>) -> Unplaced {
+        let (class, why) = match self {
+            LineEnds::Carriage => (
+                HunkClass::LineEndings,
+                "its lines are there, with other line ends: one side has CR LF, the other LF; \
+                 convert the patch or the file",
+            ),
+            LineEnds::Last => (
+                HunkClass::Conflict,
+                "its lines are there, but for the newline at the end of the file: one side has \
+                 it, the other has not",
+            ),
+        };
+        Unplaced { class, ..conflict(Some(found), why) }
+    }
 }
 
 fn without_line_end(line: &[u8]) -> &[u8] {

@@ -68,7 +68,7 @@ pub struct HunkReport {
     pub class: HunkClass,
     /// The file it changes, as the tree names it.
     pub file: TreePath,
-    /// Which hunk of its file patch it is, from 1.
+    /// Which hunk of the patch it is, from 1: its files' hunks are counted on.
     pub number: usize,
     /// Its line in the patch file.
     pub patch_line: usize,

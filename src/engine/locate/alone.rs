@@ -2,8 +2,7 @@
 //! and its neighbours.
 
 use super::{
-    Edit, Place, Placed, Text, Unplaced, anywhere, conflict, context, line_endings, list, stated,
-    without_line_end,
+    Edit, LineEnds, Place, Placed, Text, Unplaced, anywhere, conflict, context, list, stated,
 };
 use crate::patch::{Hunk, LineKind};
 use crate::report::HunkClass;
@@ -204,8 +203,10 @@ fn unplaced_alone(hunk: &Hunk, fits: &[usize], text: &[&[u8]]) -> Unplaced {
         unplaced.class = HunkClass::Ambiguous;
         return unplaced;
     }
-    if let Some(at) = standing_but_for_line_ends(hunk, text) {
-        return line_endings(&(at..at + hunk.old.len));
+    for ends in LineEnds::ALL {
+        if let Some(at) = standing_but_for(ends, hunk, text) {
+            return ends.unplaced(&(at..at + hunk.old.len));
+        }
     }
     let start = stated(hunk).min(text.len());
     let found = start..(start + hunk.old.len).min(text.len());
@@ -243,9 +244,9 @@ fn ambiguous(fits: &[usize]) -> Unplaced {
     unplaced
 }
 
-fn standing_but_for_line_ends(hunk: &Hunk, text: &[&[u8]]) -> Option<usize> {
+fn standing_but_for(ends: LineEnds, hunk: &Hunk, text: &[&[u8]]) -> Option<usize> {
     let wanted: Vec<&[u8]> = hunk.preimage().collect();
-    let same = |(w, t): (&&[u8], &&[u8])| without_line_end(w) == without_line_end(t);
+    let same = |(w, t): (&&[u8], &&[u8])| ends.without(w) == ends.without(t);
     let last = text.len().checked_sub(wanted.len()).filter(|_| !wanted.is_empty())?;
     (0..=last).find(|&at| {
         let found = &text[at..at + wanted.len()];

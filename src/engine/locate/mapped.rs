@@ -6,8 +6,8 @@ use super::facts::Facts;
 use super::indented::depth;
 use super::within::{Both, Shape, Side, class_name, heading_name};
 use super::{
-    Edit, Place, Placed, Text, Unplaced, anywhere, conflict, context, line_endings, list,
-    place_alone, shown, without_line_end,
+    Edit, LineEnds, Place, Placed, Text, Unplaced, anywhere, conflict, context, list, place_alone,
+    shown,
 };
 use crate::merge::{Fate, LineMap};
 use crate::patch::Hunk;
@@ -133,8 +133,9 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
                 return Err(conflict(Some(&range), "part of it is there already"));
             }
             Fate::Changed(found) => {
-                if stands_but_for_line_ends(&edit.range, base, text) {
-                    return Err(line_endings(&found));
+                let stands = |ends: &LineEnds| stands_but_for(*ends, &edit.range, base, text);
+                if let Some(ends) = LineEnds::ALL.into_iter().find(stands) {
+                    return Err(ends.unplaced(&found));
                 }
                 let why = "upstream changed the lines it changes, or a line next to them";
                 return Err(conflict(Some(&found), why));
@@ -390,12 +391,12 @@ fn nearby(
     Nearby { line: is.start + 1, diff }
 }
 
-fn stands_but_for_line_ends(range: &Range<usize>, base: &[&[u8]], text: &[&[u8]]) -> bool {
+fn stands_but_for(ends: LineEnds, range: &Range<usize>, base: &[&[u8]], text: &[&[u8]]) -> bool {
     let plain = |l: &&[u8]| l.ends_with(b"\n") && !l.ends_with(b"\r\n");
     if base.iter().all(plain) && text.iter().all(plain) {
         return false;
     }
-    let bare = |t: &[&[u8]]| t.iter().map(|l| without_line_end(l).to_vec()).collect::<Vec<_>>();
+    let bare = |t: &[&[u8]]| t.iter().map(|l| ends.without(l)).collect::<Vec<_>>();
     let (base, text) = (bare(base), bare(text));
     let base: Vec<&[u8]> = base.iter().map(Vec::as_slice).collect();
     let text: Vec<&[u8]> = text.iter().map(Vec::as_slice).collect();

@@ -6,7 +6,7 @@ use std::path::Path;
 use overlay_tests_support::server::{Fault, Server};
 use serde_json::Value;
 
-use super::{ACCEPT, Bump, COMMITS, OURS, Q, SERIES, at_the_end, class};
+use super::{ACCEPT, Bump, COMMITS, OTHER, OURS, Q, SERIES, at_the_end, class};
 use crate::project::git;
 
 /// Adds the tests.
@@ -23,6 +23,8 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("drift/a-renamed-file-has-later-causes", drift_after_rename);
     test("drift/what-follows-from-an-earlier-entry-says-so", drift_cascade);
     test("drift/a-branch-is-not-blamed-for-what-it-lacks", drift_branch);
+    test("drift/a-newline-that-went-is-no-other-line-end", drift_newline);
+    test("drift/hunks-have-one-number", drift_numbers);
 }
 
 fn drift_moves() {
@@ -332,4 +334,43 @@ fn drift_branch() {
     let json = run.json();
     assert_eq!((&json["commits"], &json["undone"]), (&4.into(), &3.into()));
     assert_eq!(findings(&json), [("impl".into(), "changed".into(), true, Some(12))]);
+}
+
+fn drift_newline() {
+    let bump = Bump::new();
+    let other = |text: &'static str| move |clone: &Path| fs::write(clone.join("other.txt"), text);
+    let told = [
+        ("last", "one\ntwo", "conflict     other, hunk 1", "newline at the end of the file"),
+        ("carriage", "one\r\ntwo\r\n", "line-endings other, hunk 1", "one side has CR LF"),
+    ];
+    for (branch, text, state, why) in told {
+        bump.branch(branch, 0, "End lines otherwise (#35)", |clone| other(text)(clone).unwrap());
+        let run = bump.run(&["drift", "--to", branch]);
+        run.assert_status(1);
+        assert!(run.stdout().contains(state), "{}", run.shown());
+        assert!(run.stdout().contains(why), "{}", run.shown());
+        assert_eq!(run.stdout().contains("CR LF"), branch == "carriage", "{}", run.shown());
+    }
+}
+
+/// A hunk is named by its number in the entry, wherever it is named.
+fn drift_numbers() {
+    let bump = Bump::new();
+    let own = OURS.split_once("--- a/q.h").unwrap().1;
+    bump.write(&format!("{}/ours.patch", bump.folder(0)), &format!("{OTHER}--- a/q.h{own}"));
+    let series = SERIES.replace(
+        "\n[[entry]]\nname = \"other\"\npatch = \"other.patch\"\ngroup = \"docs\"\n\
+                                 reason = \"a line\"\nforwarded = \"not-needed\"\n",
+        "",
+    );
+    assert_ne!(series, SERIES);
+    bump.write(&format!("{}/series.toml", bump.folder(0)), &series);
+    fs::remove_file(bump.tool.path(&format!("{}/other.patch", bump.folder(0)))).unwrap();
+    let run = bump.run(&["drift", "--to", "main", "--all"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("conflict     ours, hunk 2  q.h"), "{}", run.shown());
+    assert!(run.stdout().contains("exact        hunk 1 other.txt"), "{}", run.shown());
+    assert!(run.stdout().contains("conflict     hunk 2 q.h"), "{}", run.shown());
+    let run = bump.run(&["rebase", "--dry-run", "--to", "main", "--format", "markdown"]);
+    assert!(run.stdout().contains("- **conflict** hunk 2, `q.h`"), "{}", run.shown());
 }
