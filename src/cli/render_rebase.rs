@@ -1,10 +1,10 @@
 //! A rebase for people: what became of each entry, and what to do next.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mlx_overlay_engine::contract::Verdict;
 use mlx_overlay_engine::drift::End;
-use mlx_overlay_engine::rebase::session::State;
+use mlx_overlay_engine::rebase::session::{State, sides_folder};
 use mlx_overlay_engine::rebase::{Outcome, Plan, Planned, Stop};
 
 use super::remedy::{quoted, word};
@@ -27,9 +27,11 @@ fn style(outcome: Outcome) -> anstyle::Style {
 /// files to finish, of a rebase that is under way.
 pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&Path>) {
     if ui.format() == Format::Json {
-        let work = work.map(|w| w.display().to_string());
-        let result =
-            serde_json::json!({ "pin": pin, "target": target, "plan": plan, "work": work });
+        let shown = |folder: &Path| folder.display().to_string();
+        let (work, sides) = (work.map(shown), work.and_then(sides_of).as_deref().map(shown));
+        let result = serde_json::json!({
+            "pin": pin, "target": target, "plan": plan, "work": work, "sides": sides
+        });
         ui.json("rebase", 1, &result);
         return;
     }
@@ -178,8 +180,21 @@ fn next_after_entry(ui: &mut Ui, entry: &str, work: Option<&Path>) {
             format!("  edit the files in {}, then {program} rebase --continue", work.display());
         ui.line(text);
     }
+    if let Some(sides) = sides_of(work) {
+        ui.line(format!(
+            "  (what cannot be merged is not there: put the file that is wanted in its place; \
+             upstream's, the pin's and the entry's lie in {})",
+            sides.display()
+        ));
+    }
     next(ui, &format!("--skip {}", word(entry)));
     next(ui, "--abort");
+}
+
+/// The folder with the sides of files that cannot be merged, where there are such.
+fn sides_of(work: &Path) -> Option<PathBuf> {
+    let root = work.parent()?.parent()?;
+    Some(sides_folder(root)).filter(|folder| folder.is_dir())
 }
 
 /// A line with the command that goes on so.

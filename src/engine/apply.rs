@@ -2,20 +2,25 @@
 //! what landed where. Nothing is written; the caller publishes the snapshot's
 //! edits, or drops them where the report does not hold.
 
+mod content;
 mod judged;
 mod moves;
 
 use std::sync::Arc;
 
-use self::judged::{Judged, reports};
+use self::content::is_indexed;
+pub(crate) use self::content::{edited, one_site_each};
+use self::judged::Judged;
 use self::moves::Moves;
-use crate::locate::{Edit, Place, Text, Unplaced, place_alone, place_mapped};
-use crate::merge::lines;
+use crate::locate::Text;
 use crate::moved::find_moved;
 use crate::patch::names::{self, Names, Prefixes};
 use crate::patch::{Body, FilePatch, Hunk, Operation, Patch, Reason, Refusal, binary};
 use crate::report::{FileReport, HunkClass, HunkReport, PatchReport};
-use crate::snapshot::{File, Mode, ObjectId, ReadError, Snapshot, Tree, TreePath};
+use crate::snapshot::{File, Mode, ReadError, Snapshot, Tree, TreePath};
+
+const OTHER_BYTES: &str = "upstream changed the binary file: its bytes are not those that the \
+                           change was made for";
 
 /// Why a patch could not be judged at all.
 #[derive(Debug, thiserror::Error)]
@@ -264,7 +269,7 @@ impl<'t> Ground<'t> {
             });
         };
         let rest = self.content(patch, path, path, &file, known)?;
-        if rest.hunks.iter().any(|h| !h.class.holds()) {
+        if rest.binary != HunkClass::Exact || rest.hunks.iter().any(|h| !h.class.holds()) {
             let why = "the file to delete has changed";
             return Ok(judged.hunks(HunkClass::Conflict, Some(why), rest.hunks));
         }
@@ -293,7 +298,14 @@ impl<'t> Ground<'t> {
             return self.modify_absent(patch, operation, from, to);
         };
         if renamed && self.target.mode(to).is_some() {
-            return Ok(judged.none(HunkClass::Conflict, "the new name is taken", patch));
+            let copied = match operation {
+                Operation::Copy => self.result_there(patch, operation, [from, to])?,
+                _ => None,
+            };
+            return Ok(match copied {
+                Some(hunks) => judged.hunks(HunkClass::Landed, None, hunks),
+                None => judged.none(HunkClass::Conflict, "the new name is taken", patch),
+            });
         }
         if file.mode == Mode::Submodule {
             return Ok(judged.none(HunkClass::Conflict, "it is a submodule", patch));
@@ -308,7 +320,18 @@ impl<'t> Ground<'t> {
             Err(why) => return Ok(judged.none(HunkClass::Conflict, &why, patch)),
         };
         let content = self.content(patch, from, to, &file, known)?;
-        let class = if renamed { HunkClass::Exact } else { mode_class };
+        if content.binary == HunkClass::Conflict {
+            return Ok(judged.none(HunkClass::Conflict, OTHER_BYTES, patch));
+        }
+        let landed = content.binary == HunkClass::Landed;
+        let class = match &patch.body {
+            Body::Text(_) if renamed => HunkClass::Exact,
+            Body::Text(_) => mode_class,
+            // A binary change has no hunks to tell of it.
+            _ if landed && !renamed && mode == file.mode => HunkClass::Landed,
+            _ if landed => HunkClass::Moved,
+            _ => HunkClass::Exact,
+        };
         let judged = judged.hunks(class, None, content.hunks);
         let judged = if renamed && operation == Operation::Rename {
             judged.edit(from.clone(), None)
@@ -331,6 +354,11 @@ impl<'t> Ground<'t> {
             return Ok(judged.none(HunkClass::FileDeleted, "the tree has no such file", patch));
         };
         let base = self.base.as_ref().expect("`was` came from it");
+        if from != to
+            && let Some(hunks) = self.result_there(patch, operation, [from, to])?
+        {
+            return Ok(judged.hunks(HunkClass::Landed, None, hunks));
+        }
         // Upstream renames files; what the series makes is no new name of any.
         let moved = find_moved(from, &was, base.unedited(), self.target.unedited())?;
         let moved = match moved {
@@ -342,12 +370,6 @@ impl<'t> Ground<'t> {
             return Ok(judged.none(HunkClass::FileDeleted, why, patch));
         };
         if from != to {
-            if now == *to
-                && self.target.file(to)?.is_some_and(|f| f.bytes == was.bytes)
-                && no_change(patch)
-            {
-                return Ok(judged.all(HunkClass::Landed, patch));
-            }
             let why = format!("upstream renamed the file to `{now}`");
             return Ok(judged.none(HunkClass::Conflict, &why, patch));
         }
@@ -356,6 +378,20 @@ impl<'t> Ground<'t> {
             Err(why) => return Ok(judged.none(HunkClass::Conflict, &why, patch)),
         };
         let mut content = self.content(patch, from, &now, &file, Text::Unknown)?;
+        match content.binary {
+            HunkClass::Conflict => {
+                return Ok(Judged::new(operation, now, Some(from.clone())).none(
+                    HunkClass::Conflict,
+                    OTHER_BYTES,
+                    patch,
+                ));
+            }
+            HunkClass::Landed if mode == file.mode => {
+                let judged = Judged::new(operation, now, Some(from.clone()));
+                return Ok(judged.all(HunkClass::Landed, patch));
+            }
+            _ => {}
+        }
         let placed = |h: &&mut HunkReport| h.class.holds() && h.class != HunkClass::Landed;
         content.hunks.iter_mut().filter(placed).for_each(|h| h.class = HunkClass::FileMoved);
         Ok(Judged::new(operation, now.clone(), Some(from.clone()))
@@ -363,47 +399,29 @@ impl<'t> Ground<'t> {
             .edit(now, Some(File::new(mode, content.bytes))))
     }
 
-    /// The file's bytes after the hunks that hold, and every hunk's report.
-    /// `from` is its name in the base, `to` the one to report.
-    fn content(
+    /// The hunks of a move, landed, where upstream has a file of the new name that
+    /// the pin has not: byte for byte what the patch makes of the old one in the
+    /// base.
+    fn result_there(
         &self,
         patch: &FilePatch,
-        from: &TreePath,
-        to: &TreePath,
-        file: &File,
-        known: Text,
-    ) -> Result<Content, ApplyError> {
-        let hunks = match &patch.body {
-            Body::Text(hunks) => hunks,
-            Body::Binary(_) | Body::BinaryWithoutData(_) => {
-                let bytes = binary::apply(patch, Some(&file.bytes))?;
-                return Ok(Content { bytes: bytes.into(), hunks: vec![] });
-            }
+        operation: Operation,
+        [from, to]: [&TreePath; 2],
+    ) -> Result<Option<Vec<HunkReport>>, ApplyError> {
+        let (Some(base), Some(there)) = (&self.base, self.target.unedited().file(to)?) else {
+            return Ok(None);
         };
-        if hunks.is_empty() {
-            return Ok(Content { bytes: file.bytes.clone(), hunks: vec![] });
+        let is_new = base.unedited().mode(to).is_none() && base.mode(to).is_none();
+        if !is_new || base.mode(from).is_none() || self.target.file(to)?.as_ref() != Some(&there) {
+            return Ok(None);
         }
-        let text = lines(&file.bytes);
-        let base = match &self.base {
-            Some(base) => base.file(from)?,
-            None => None,
-        };
-        let places = match &base {
-            Some(base) => place_mapped(hunks, &lines(&base.bytes), &text),
-            None if is_indexed(patch, &file.bytes) => place_alone(hunks, &text, Text::Base),
-            None => place_alone(hunks, &text, known),
-        };
-        let places = one_site_each(places);
-        let edits = places.iter().flatten().flat_map(|p| &p.edits);
-        let bytes = edited(&text, edits).into();
-        Ok(Content { bytes, hunks: reports(to, hunks, &places, &text) })
+        let own = Ground { target: base.clone(), base: None };
+        let made = own.modify(patch, operation, from, to, Text::Base)?;
+        let is_it =
+            |(path, file): &(TreePath, Option<File>)| path == to && file.as_ref() == Some(&there);
+        let landed = |h| HunkReport { class: HunkClass::Landed, line: None, ..h };
+        Ok(made.edits.iter().any(is_it).then(|| made.hunks.into_iter().map(landed).collect()))
     }
-}
-
-/// A file's bytes after its hunks, with their reports.
-struct Content {
-    bytes: Arc<[u8]>,
-    hunks: Vec<HunkReport>,
 }
 
 fn no_change(patch: &FilePatch) -> bool {
@@ -437,49 +455,4 @@ fn new_mode(patch: &FilePatch, is: Mode) -> Result<(Mode, HunkClass), String> {
         }
         _ => Ok((is, HunkClass::Exact)),
     }
-}
-
-/// Whether the patch's `index` line names the very bytes at hand: then they
-/// are the text it was made for.
-fn is_indexed(patch: &FilePatch, bytes: &[u8]) -> bool {
-    // Git abbreviates to no less than seven digits.
-    patch.index.as_ref().is_some_and(|(old, _)| {
-        old.len() >= 7 && ObjectId::of_blob(bytes).to_string().starts_with(old.as_str())
-    })
-}
-
-/// Turns down a hunk whose place an earlier one of the file took.
-pub(crate) fn one_site_each(places: Vec<Place>) -> Vec<Place> {
-    let mut end: Option<usize> = None;
-    let mut insertion_at: Option<usize> = None;
-    places
-        .into_iter()
-        .map(|place| {
-            let placed = place?;
-            let taken = placed.edits.iter().any(|e| {
-                end.is_some_and(|end| e.range.start < end) || (insertion_at == Some(e.range.start))
-            });
-            if taken {
-                let why = "another hunk of the patch has its place".into();
-                return Err(Unplaced { class: HunkClass::Conflict, why, found: None });
-            }
-            if let Some(last) = placed.edits.last() {
-                end = Some(last.range.end);
-                insertion_at = last.range.is_empty().then_some(last.range.start);
-            }
-            Ok(placed)
-        })
-        .collect()
-}
-
-pub(crate) fn edited<'e>(text: &[&[u8]], edits: impl Iterator<Item = &'e Edit>) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut next = 0;
-    for edit in edits {
-        text[next..edit.range.start].iter().for_each(|l| out.extend_from_slice(l));
-        edit.lines.iter().for_each(|l| out.extend_from_slice(l));
-        next = edit.range.end;
-    }
-    text[next..].iter().for_each(|l| out.extend_from_slice(l));
-    out
 }

@@ -164,7 +164,8 @@ impl LineEnds {
     }
 }
 
-fn without_line_end(line: &[u8]) -> &[u8] {
+/// A line without its line end, LF or CR LF.
+pub(crate) fn without_line_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }

@@ -154,6 +154,12 @@ impl Mode {
         }
     }
 
+    /// The mode of a file that cannot be run, of one that can; else the same.
+    #[must_use]
+    pub fn kind(self) -> Self {
+        if self == Mode::Executable { Mode::Regular } else { self }
+    }
+
     /// Reads git's octal text; any permission bits of a regular file other
     /// than the owner's execute bit are dropped, as git does.
     #[must_use]

@@ -371,16 +371,35 @@ fn left_open(unresolved: Unresolved, entry: &str) -> CommandError {
             .hint("a change of another file is an entry of its own in the series")
         }
         Unresolved::SameRule { path } => {
-            unsettled(&path, "the rule is as it was, and it did not fit", entry)
+            unsettled(&path, "the rule is as it was, and it did not fit", EDIT, entry)
         }
-        Unresolved::Untouched { path } => {
+        Unresolved::Untouched { path, deleted: true } => {
+            let what = "the file is upstream's, as it was written, which settles nothing";
+            unsettled(&path, what, "remove it, as the entry does", entry)
+        }
+        Unresolved::Untouched { path, deleted: false } => {
             let what = "the file is as it was written, which settles nothing";
-            unsettled(&path, what, entry)
+            unsettled(&path, what, EDIT, entry)
+        }
+        Unresolved::Unchosen { path, sides } => {
+            let mut error = open("its sides cannot be merged, and which file is wanted is open")
+                .at(path.display(), None, None)
+                .hint("put the file that is wanted there, then `overlay rebase --continue`");
+            for (side, path) in sides {
+                error = error.hint(format!("{} is {}", side_of(side), path.display()));
+            }
+            error.hint(leaves_out(entry))
+        }
+        Unresolved::NoFile { path, what } => {
+            open(format!("{what} stands where the file should, and is not taken over"))
+                .at(path.display(), None, None)
+                .hint("put the file itself there, then `overlay rebase --continue`")
+                .hint(leaves_out(entry))
         }
         Unresolved::Marker { path, line } => left(&path, line).hint(leaves_out(entry)),
         Unresolved::Missing { path } => {
             let what = "the file was not there, which settles nothing; it is written again";
-            unsettled(&path, what, entry)
+            unsettled(&path, what, EDIT, entry)
         }
         Unresolved::Nothing => open(format!(
             "nothing of `{entry}` is left in the work folder: its files are upstream's"
@@ -398,12 +417,23 @@ fn open(what: impl fmt::Display + fmt::Debug + Send + Sync + 'static) -> Command
     CommandError::new(ErrorKind::NeedsPerson, anyhow::Error::msg(what))
 }
 
-/// A work file that is no answer yet.
-fn unsettled(path: &Path, what: &'static str, entry: &str) -> CommandError {
+const EDIT: &str = "edit it";
+
+/// A work file that is no answer yet, and what makes it one.
+fn unsettled(path: &Path, what: &'static str, mend: &str, entry: &str) -> CommandError {
     open(what)
         .at(path.display(), None, None)
-        .hint("edit it, then `overlay rebase --continue`")
+        .hint(format!("{mend}, then `overlay rebase --continue`"))
         .hint(leaves_out(entry))
+}
+
+/// Whose a side is that cannot be merged.
+fn side_of(side: &str) -> &'static str {
+    match side {
+        "upstream" => "upstream's",
+        "pin" => "the pin's",
+        _ => "the entry's",
+    }
 }
 
 fn left(path: &Path, line: usize) -> CommandError {

@@ -285,7 +285,7 @@ fn modes(extended: &Extended<'_>) -> Result<Modes, Refusal> {
     let moded = extended.new_file.is_some() || extended.deleted_file.is_some();
     let (old, new) = if moded { (old, new) } else { (old.or(kept), new.or(old).or(kept)) };
     if let (Some(old), Some(new)) = (old, new)
-        && file_type(old) != file_type(new)
+        && old.kind() != new.kind()
         && let Some(line) = new_line.or(extended.index).or(old_line)
     {
         return Err(Refusal::malformed(
@@ -295,10 +295,6 @@ fn modes(extended: &Extended<'_>) -> Result<Modes, Refusal> {
         ));
     }
     Ok((old, new, index))
-}
-
-fn file_type(mode: Mode) -> Mode {
-    if mode == Mode::Executable { Mode::Regular } else { mode }
 }
 
 /// `OLD..NEW[ MODE]`: the ids, and the mode both sides have.

@@ -14,6 +14,7 @@ mod remake;
 mod series_text;
 pub mod session;
 mod text;
+mod work;
 
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ use crate::derive::Rule;
 use crate::drift::{Cause, DriftError, Item, State, Trace};
 use crate::lay::EntryReport;
 use crate::report::HunkClass;
-use crate::snapshot::{File, ReadError, TreePath};
+use crate::snapshot::{File, Mode, ReadError, TreePath};
 
 pub use parts::Part;
 pub use plan::{Names, contract_names, plan};
@@ -211,7 +212,7 @@ pub enum Stop {
     },
 }
 
-/// A file in the work folder, of an entry that stops a rebase.
+/// A file of an entry that stops a rebase, for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfinished {
     /// Its path in the target once it is finished.
@@ -222,8 +223,8 @@ pub struct Unfinished {
     pub gone: Option<(TreePath, File)>,
     /// The target's file before the entry; nothing where upstream has none.
     pub before: Option<File>,
-    /// The file as it is written, with markers and the mode it is to have.
-    pub marked: File,
+    /// What a person finds of it.
+    pub shown: Shown,
     /// The entry's own patch of it, where it holds: as it was written, it stands for
     /// that. Where it does not hold, the file as it was written is no answer.
     pub own: Option<Vec<u8>>,
@@ -231,10 +232,57 @@ pub struct Unfinished {
     pub deleted: bool,
 }
 
+/// What a person finds of a file that is to be finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// The file in the work folder, with markers and the mode it is to have. Of a
+    /// symbolic link it is the text, in a plain file.
+    Merged(File),
+    /// Nothing can be merged: bytes that are no text, or a link on one side and a file
+    /// on the other. The work folder has no such file, and the sides lie beside it.
+    Sides(Box<Versions>),
+}
+
+/// A file on the three sides of a rebase, where it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versions {
+    /// What upstream has now.
+    pub upstream: Option<File>,
+    /// What the entry was made for.
+    pub pin: Option<File>,
+    /// What the entry made of that.
+    pub entry: Option<File>,
+}
+
+impl Versions {
+    /// Each with its name.
+    pub(crate) fn named(&self) -> [(&'static str, Option<&File>); 3] {
+        let Self { upstream, pin, entry } = self;
+        [("upstream", upstream.as_ref()), ("pin", pin.as_ref()), ("entry", entry.as_ref())]
+    }
+
+    /// Whether any of them is a symbolic link.
+    pub(crate) fn have_link(&self) -> bool {
+        self.named().iter().any(|(_, file)| file.is_some_and(|f| f.mode == Mode::Symlink))
+    }
+
+    /// Whether a file stands on one side where a link or something else does on another.
+    pub(crate) fn differ_in_kind(&self) -> bool {
+        let mut kinds = self.named().into_iter().filter_map(|(_, file)| Some(file?.mode.kind()));
+        let first = kinds.next();
+        kinds.any(|kind| Some(kind) != first)
+    }
+
+    /// Whether one of them is no text, as git tells it.
+    pub(crate) fn have_binary(&self) -> bool {
+        self.named().iter().any(|(_, file)| file.is_some_and(|f| f.bytes.contains(&0)))
+    }
+}
+
 impl Unfinished {
     /// A file that stays where it is, and does not hold.
-    pub(crate) fn new(path: TreePath, before: Option<File>, marked: File) -> Self {
-        Self { path, from: None, gone: None, before, marked, own: None, deleted: false }
+    pub(crate) fn new(path: TreePath, before: Option<File>, shown: Shown) -> Self {
+        Self { path, from: None, gone: None, before, shown, own: None, deleted: false }
     }
 }
 

@@ -7,9 +7,9 @@ use crate::patch::{Body, FilePatch, Operation, Patch};
 use crate::report::{FileReport, HunkReport};
 use crate::snapshot::{File, Mode, ReadError, Snapshot, Tree, TreePath};
 
-use super::Unfinished;
 use super::markers::{self, Sides};
 use super::remake::{self, Around, difference};
+use super::{Shown, Unfinished, Versions};
 
 /// A file patch of an entry that stops a rebase.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,20 +81,22 @@ fn net(
             continue;
         }
         let (path, deleted) = (path.clone(), made.is_none());
-        let (marked, own) = match &made {
+        let (shown, own) = match &made {
             _ if now != was => {
-                let text = markers::whole_file(&bytes(&now), &bytes(&was), &bytes(&made), sides);
-                (File::new(mode(&now, &was, &made), text), None)
+                let versions = Versions { upstream: now.clone(), pin: was, entry: made };
+                let text = !versions.differ_in_kind() && !versions.have_binary();
+                (shown(versions, deleted, text, |v| whole(v, sides)), None)
             }
             Some(made) if is_plain(made) => {
-                (made.clone(), Some(difference(&path, now.clone(), Some(made.clone()))))
+                let own = difference(&path, now.clone(), Some(made.clone()));
+                (Shown::Merged(made.clone()), Some(own))
             }
             _ => {
                 parts.push(Part::Kept(difference(&path, now, made)));
                 continue;
             }
         };
-        parts.push(Part::Work(Unfinished { own, deleted, ..Unfinished::new(path, now, marked) }));
+        parts.push(Part::Work(Unfinished { own, deleted, ..Unfinished::new(path, now, shown) }));
     }
     Ok(parts)
 }
@@ -109,12 +111,34 @@ fn bytes(file: &Option<File>) -> Vec<u8> {
     file.as_ref().map(|f| f.bytes.to_vec()).unwrap_or_default()
 }
 
+/// What a person finds of a file that does not hold: the text that `merge` makes, or
+/// the sides. Of a file that the entry deletes it is upstream's, to be removed.
+fn shown(
+    versions: Versions,
+    deleted: bool,
+    text: bool,
+    merge: impl FnOnce(&Versions) -> Vec<u8>,
+) -> Shown {
+    match &versions.upstream {
+        _ if text => Shown::Merged(File::new(mode(&versions), merge(&versions))),
+        Some(now) if deleted => Shown::Merged(now.clone()),
+        _ => Shown::Sides(Box::new(versions)),
+    }
+}
+
+/// A file that was taken as a whole, between markers.
+fn whole(versions: &Versions, sides: &Sides<'_>) -> Vec<u8> {
+    let Versions { upstream, pin, entry } = versions;
+    markers::whole_file(&bytes(upstream), &bytes(pin), &bytes(entry), sides)
+}
+
 /// The mode of a file that both sides may have changed.
-fn mode(now: &Option<File>, was: &Option<File>, made: &Option<File>) -> Mode {
+fn mode(versions: &Versions) -> Mode {
     let mode = |file: &Option<File>| file.as_ref().map(|f| f.mode);
-    match (mode(now), mode(was), mode(made)) {
-        (Some(now), was, made) if made.is_none() || made == was => now,
-        (now, _, made) => made.or(now).unwrap_or(Mode::Regular),
+    let (now, was, made) = (mode(&versions.upstream), mode(&versions.pin), mode(&versions.entry));
+    match now {
+        Some(now) if made.is_none() || made == was => now,
+        _ => made.or(now).unwrap_or(Mode::Regular),
     }
 }
 
@@ -139,7 +163,7 @@ fn held(one: &Judged<'_>, around: &Around<'_, '_>) -> Result<Option<Unfinished>,
     let text = matches!(one.file.body, Body::Text(_));
     let (before, after) = (around.before.file(&path)?, around.after.file(&path)?);
     let shown = after.filter(|after| stays && text && is_plain(after));
-    Ok(shown.map(|marked| Unfinished::new(path, before, marked)))
+    Ok(shown.map(|made| Unfinished::new(path, before, Shown::Merged(made))))
 }
 
 /// A file that does not hold.
@@ -183,21 +207,19 @@ fn open(
         _ => None,
     };
     let made = ours.file(if moves { &path } else { then })?;
-    let whole = || markers::whole_file(&bytes(&now), &bytes(&was), &bytes(&made), sides);
-    let text = matches!(&one.file.body, Body::Text(_));
-    let marked = match (&one.file.body, &now, &was) {
+    let deleted = operation == Operation::Delete;
+    let versions = Versions { upstream: now, pin: was, entry: made };
+    let text = matches!(&one.file.body, Body::Text(_)) && !versions.differ_in_kind();
+    let merge = |versions: &Versions| match (&one.file.body, &versions.upstream, &versions.pin) {
         (Body::Text(hunks), Some(now), Some(was)) if gone.is_none() => {
             let merged = markers::marked(hunks, &was.bytes, &now.bytes, sides);
             // The name, not the text, is what does not hold.
             let open =
                 hunks.is_empty() && !moves || markers::first_marker(&merged, false).is_some();
-            if open { merged } else { whole() }
+            if open { merged } else { whole(versions, sides) }
         }
-        _ if text => whole(),
-        (_, Some(now), _) => now.bytes.to_vec(),
-        _ => bytes(&made),
+        _ => whole(versions, sides),
     };
-    let deleted = operation == Operation::Delete;
-    let marked = File::new(mode(&now, &was, &made), marked);
-    Ok(Unfinished { from, gone, deleted, ..Unfinished::new(path, before, marked) })
+    let shown = shown(versions, deleted, text, merge);
+    Ok(Unfinished { from, gone, deleted, ..Unfinished::new(path, before, shown) })
 }

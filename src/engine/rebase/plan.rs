@@ -17,7 +17,7 @@ use super::markers::Sides;
 use super::parts::{Part, parts};
 use super::remake::{Around, Remade, remake};
 use super::{
-    Decision, Decisions, Outcome, Plan, Planned, RebaseError, Stop, Unfinished, series_text,
+    Decision, Decisions, Outcome, Plan, Planned, RebaseError, Shown, Stop, Unfinished, series_text,
 };
 
 /// Names of the two ends, for markers and acknowledgements.
@@ -238,8 +238,8 @@ fn rule_file(entry: &Entry, rule: &Rule, report: &EntryReport) -> Option<Unfinis
         "# {why}\n# Change the rule, so that the copy can be made, and overlay rebase --continue.\n\
          {rule}"
     );
-    let marked = File::new(Mode::Regular, text.into_bytes());
-    Some(Unfinished::new(path, None, marked))
+    let shown = Shown::Merged(File::new(Mode::Regular, text.into_bytes()));
+    Some(Unfinished::new(path, None, shown))
 }
 
 /// The file in the work folder that holds an entry's rule.

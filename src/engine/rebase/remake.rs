@@ -250,10 +250,15 @@ pub(super) fn moved(
     out
 }
 
-/// The change of one file as a git patch; nothing where there is none.
+/// The change of one file as a git patch; nothing where there is none. A file that
+/// becomes a link, or a link a file, goes and comes anew, as git writes it.
 pub(super) fn difference(path: &TreePath, before: Option<File>, after: Option<File>) -> Vec<u8> {
     if before == after {
         return Vec::new();
+    }
+    let kind = |f: &Option<File>| f.as_ref().map(|f| f.mode.kind());
+    if before.is_some() && after.is_some() && kind(&before) != kind(&after) {
+        return [difference(path, before, None), difference(path, None, after)].concat();
     }
     let bytes = |f: &Option<File>| f.as_ref().map(|f| f.bytes.to_vec()).unwrap_or_default();
     let (old, new) = (bytes(&before), bytes(&after));

@@ -4,32 +4,34 @@
 //! .overlay-rebase/state.json   what is being done, and what was decided
 //! .overlay-rebase/lock         held by the process that works on it
 //! .overlay-rebase/work/…       the files a person must finish
+//! .overlay-rebase/sides/…      upstream/, pin/ and entry/: what stands there of those
+//!                              that cannot be merged
 //! ```
 //!
 //! The state holds decisions alone; everything else is planned again from the
 //! series and the trees. So a kill at any point loses nothing that was decided.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::derive::Rule;
-use crate::patch::Operation;
 use crate::pin::Project;
 use crate::series::{Change, SERIES_FILE, Series};
-use crate::snapshot::{File, Mode, ObjectId, TreePath};
+use crate::snapshot::ObjectId;
 use crate::work_folder::{self, LOCK, Owner};
 
-use super::publish::{clear, io, remove, require_free, restore, with_draft, write};
-use super::{Decision, Decisions, Part, RebaseError, Unfinished, markers, plan, remake};
+use super::publish::{clear, io, remove, require_free, restore, write};
+use super::work::{change, finished, in_work, no_file, sides, unlisted, write_work};
+use super::{Decision, Decisions, Part, RebaseError, Shown, markers, plan};
+
+pub use super::work::{Unresolved, sides_folder, work_folder, work_path};
 
 /// The folder, beside `mlx-pin.toml`.
 pub const FOLDER: &str = ".overlay-rebase";
 const STATE: &str = "state.json";
-const WORK: &str = "work";
 const SCHEMA: u32 = 1;
 
 /// What is being done.
@@ -62,41 +64,6 @@ pub struct Session {
     /// What is being done.
     pub state: State,
     _lock: fs::File,
-}
-
-/// What was in the way of taking a person's files over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unresolved {
-    /// A marker is left.
-    Marker {
-        /// The file.
-        path: PathBuf,
-        /// Its 1-based line.
-        line: usize,
-    },
-    /// The files are upstream's: nothing of the entry is left.
-    Nothing,
-    /// A file is not there, and the entry does not delete it. It was written
-    /// again.
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A file is as it was written, and the entry does not hold in it.
-    Untouched {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Files in the work folder are none of the entry's: they would be lost.
-    Unlisted {
-        /// The files.
-        paths: Vec<PathBuf>,
-    },
-    /// The rule is as it was, and did not fit.
-    SameRule {
-        /// The file.
-        path: PathBuf,
-    },
 }
 
 impl State {
@@ -157,12 +124,6 @@ pub fn standing(root: &Path) -> Result<Option<State>, RebaseError> {
         return Err(wrong(format!("schema {} is of another version of overlay", state.schema)));
     }
     Ok(Some(state))
-}
-
-/// The folder with the files a person must finish.
-#[must_use]
-pub fn work_folder(root: &Path) -> PathBuf {
-    root.join(FOLDER).join(WORK)
 }
 
 impl Session {
@@ -231,9 +192,13 @@ impl Session {
     pub fn stop(&mut self, what: &str, parts: &[Part]) -> Result<(), RebaseError> {
         let work = work_folder(&self.root);
         if self.state.stopped.as_deref() != Some(what) || !work.is_dir() {
-            remove(&work)?;
-            for file in in_work(parts) {
-                write_work(&work, file)?;
+            self.clear_work()?;
+            let mut files = in_work(parts).peekable();
+            if files.peek().is_some() {
+                fs::create_dir_all(&work).map_err(io(&work, "cannot be made"))?;
+            }
+            for file in files {
+                write_work(&self.root, file)?;
             }
             self.state.stopped = Some(what.into());
         }
@@ -251,7 +216,7 @@ impl Session {
         original: &[u8],
     ) -> Result<Result<Decision, Unresolved>, RebaseError> {
         let work = work_folder(&self.root);
-        if let Some(unlisted) = self.unlisted(in_work(parts).map(|f| &f.path))? {
+        if let Some(unlisted) = unlisted(&self.root, in_work(parts).map(|f| &f.path))? {
             return Ok(Err(unlisted));
         }
         let prose = crate::patch::parse(original)
@@ -267,24 +232,41 @@ impl Session {
                 }
                 Part::Work(file) => file,
             };
-            let (path, now) = finished(&work, file)?;
+            let path = work.join(file.path.as_str());
+            let now = match finished(&path, file)? {
+                Ok(now) => now,
+                Err(what) => return Ok(Err(Unresolved::NoFile { path, what })),
+            };
             // What the entry makes of a file that it deletes is nothing.
             let now = now.filter(|f| !(file.deleted && f.bytes.is_empty()));
             if now.is_none() && !file.deleted {
-                write_work(&work, file)?;
-                return Ok(Err(Unresolved::Missing { path }));
+                write_work(&self.root, file)?;
+                return Ok(Err(match &file.shown {
+                    Shown::Merged(_) => Unresolved::Missing { path },
+                    Shown::Sides(versions) => {
+                        let sides = sides(&self.root, &file.path, versions);
+                        let sides = sides.map(|(name, path, _)| (name, path)).collect();
+                        Unresolved::Unchosen { path, sides }
+                    }
+                }));
             }
-            let ruled = file.before.as_ref().is_some_and(|f| markers::has_rule(&f.bytes))
-                || file.own.is_some() && markers::has_rule(&file.marked.bytes);
-            if let Some(line) = now.as_ref().and_then(|f| markers::first_marker(&f.bytes, ruled)) {
-                return Ok(Err(Unresolved::Marker { path, line }));
+            if let (Shown::Merged(marked), Some(now)) = (&file.shown, &now) {
+                let ruled = file.before.as_ref().is_some_and(|f| markers::has_rule(&f.bytes))
+                    || file.own.is_some() && markers::has_rule(&marked.bytes);
+                if let Some(line) = markers::first_marker(&now.bytes, ruled) {
+                    return Ok(Err(Unresolved::Marker { path, line }));
+                }
+                if now == marked {
+                    let Some(own) = &file.own else {
+                        // Bytes that cannot hold markers.
+                        let deleted = file.deleted;
+                        return Ok(Err(Unresolved::Untouched { path, deleted }));
+                    };
+                    patch.extend_from_slice(own);
+                    continue;
+                }
             }
-            match (now.as_ref() == Some(&file.marked), &file.own) {
-                (true, Some(own)) => patch.extend_from_slice(own),
-                // Bytes that cannot hold markers, of a file taken as a whole.
-                (true, None) => return Ok(Err(Unresolved::Untouched { path })),
-                (false, _) => patch.extend(change(file, now)),
-            }
+            patch.extend(change(file, now));
         }
         if patch.is_empty() {
             return Ok(Err(Unresolved::Nothing));
@@ -303,13 +285,15 @@ impl Session {
         original: &Rule,
     ) -> Result<Result<Decision, Unresolved>, RebaseError> {
         let rule = plan::rule_path(entry);
-        if let Some(unlisted) = self.unlisted(rule.iter())? {
+        if let Some(unlisted) = unlisted(&self.root, rule.iter())? {
             return Ok(Err(unlisted));
         }
         let file = rule.map(|path| work_path(&self.root, &path));
-        let Some(path) = file.filter(|path| path.exists()) else {
-            return Ok(Err(Unresolved::Nothing));
-        };
+        let found = file.and_then(|path| Some((path.symlink_metadata().ok()?, path)));
+        let Some((meta, path)) = found else { return Ok(Err(Unresolved::Nothing)) };
+        if let Some(what) = no_file(&meta) {
+            return Ok(Err(Unresolved::NoFile { path, what }));
+        }
         let text = fs::read_to_string(&path).map_err(io(&path, "cannot be read"))?;
         let rule: Rule = toml::from_str(&text)
             .map_err(|e| RebaseError::State { path: path.clone(), what: e.to_string() })?;
@@ -328,36 +312,7 @@ impl Session {
     /// # Errors
     /// The work folder cannot be read.
     pub fn take_nothing(&self) -> Result<Result<(), Unresolved>, RebaseError> {
-        Ok(self.unlisted([])?.map_or(Ok(()), Err))
-    }
-
-    /// The files in the work folder that are none of those listed, where there
-    /// are any.
-    fn unlisted<'p>(
-        &self,
-        listed: impl IntoIterator<Item = &'p TreePath>,
-    ) -> Result<Option<Unresolved>, RebaseError> {
-        let listed: Vec<PathBuf> =
-            listed.into_iter().flat_map(|path| with_draft(&work_path(&self.root, path))).collect();
-        let mut paths = Vec::new();
-        let mut folders = vec![work_folder(&self.root)];
-        while let Some(folder) = folders.pop() {
-            let cannot = || io(&folder, "cannot be listed");
-            let items = match fs::read_dir(&folder) {
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
-                items => items.map_err(cannot())?,
-            };
-            for item in items {
-                let item = item.map_err(cannot())?;
-                match item.file_type().map_err(cannot())?.is_dir() {
-                    true => folders.push(item.path()),
-                    false => paths.push(item.path()),
-                }
-            }
-        }
-        paths.retain(|path| !listed.contains(path));
-        paths.sort();
-        Ok((!paths.is_empty()).then_some(Unresolved::Unlisted { paths }))
+        Ok(unlisted(&self.root, [])?.map_or(Ok(()), Err))
     }
 
     /// Records a decision on an entry.
@@ -368,7 +323,13 @@ impl Session {
         self.state.decisions.entries.insert(entry.into(), decision);
         self.state.stopped = None;
         self.save()?;
-        remove(&work_folder(&self.root))
+        self.clear_work()
+    }
+
+    /// Removes what was written for a person.
+    fn clear_work(&self) -> Result<(), RebaseError> {
+        remove(&work_folder(&self.root))?;
+        remove(&sides_folder(&self.root))
     }
 
     /// Records that the new pin is about to be written, and takes away what an
@@ -400,7 +361,7 @@ impl Session {
     pub fn end(self) -> Result<(), RebaseError> {
         // While the state is there a rebase is under way, and while the lock is
         // the folder is known for ours: so they go last, in this order.
-        remove(&work_folder(&self.root))?;
+        self.clear_work()?;
         let folder = self.root.join(FOLDER);
         let state = folder.join(STATE);
         fs::remove_file(&state).map_err(io(&state, "cannot be removed"))?;
@@ -456,59 +417,6 @@ fn sweep(folder: &Path) -> Result<(), RebaseError> {
     remove(folder)
 }
 
-/// The files among the parts of an entry.
-fn in_work(parts: &[Part]) -> impl Iterator<Item = &Unfinished> {
-    parts.iter().filter_map(|part| match part {
-        Part::Work(file) => Some(file),
-        Part::Kept(_) => None,
-    })
-}
-
-/// What a person made of a file, as a patch of the target.
-fn change(file: &Unfinished, now: Option<File>) -> Vec<u8> {
-    let mut patch = match (&file.from, &file.before, now) {
-        (Some(from), Some(before), Some(now)) => {
-            remake::moved(Operation::Rename, [from, &file.path], before, &now)
-        }
-        (_, before, now) => remake::difference(&file.path, before.clone(), now),
-    };
-    if let Some((path, gone)) = &file.gone {
-        patch.extend(remake::difference(path, Some(gone.clone()), None));
-    }
-    patch
-}
-
-/// Writes a file for a person to finish.
-fn write_work(work: &Path, file: &Unfinished) -> Result<(), RebaseError> {
-    let path = work.join(file.path.as_str());
-    let folder = path.parent().unwrap_or(work);
-    fs::create_dir_all(folder).map_err(io(folder, "cannot be made"))?;
-    write(&path, &file.marked.bytes)?;
-    if file.marked.mode == Mode::Executable {
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&path, mode).map_err(io(&path, "cannot be made executable"))?;
-    }
-    Ok(())
-}
-
-/// A person's file. What the work folder shows of a mode is whether it can be run.
-fn finished(work: &Path, file: &Unfinished) -> Result<(PathBuf, Option<File>), RebaseError> {
-    let path = work.join(file.path.as_str());
-    let cannot = || io(&path, "cannot be read");
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((path, None)),
-        Err(e) => return Err(cannot()(e)),
-    };
-    let runs = fs::metadata(&path).map_err(cannot())?.permissions().mode() & 0o100 != 0;
-    let mode = match file.marked.mode {
-        Mode::Regular | Mode::Executable if runs => Mode::Executable,
-        Mode::Regular | Mode::Executable => Mode::Regular,
-        other => other,
-    };
-    Ok((path, Some(File::new(mode, bytes))))
-}
-
 fn lock(root: &Path) -> Result<fs::File, RebaseError> {
     let folder = root.join(FOLDER);
     fs::create_dir_all(&folder).map_err(io(&folder, "cannot be made"))?;
@@ -532,10 +440,4 @@ fn lock(root: &Path) -> Result<fs::File, RebaseError> {
         }
         Err(fs::TryLockError::Error(e)) => Err(io(&path, "cannot be locked")(e)),
     }
-}
-
-/// The path of a file a person must finish, as the project sees it.
-#[must_use]
-pub fn work_path(root: &Path, file: &TreePath) -> PathBuf {
-    work_folder(root).join(file.as_str())
 }

@@ -2,6 +2,7 @@
 
 mod begin;
 mod go_on;
+mod sides;
 pub(super) mod stop;
 
 /// Adds the tests.
@@ -9,4 +10,5 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     begin::add(test);
     stop::add(test);
     go_on::add(test);
+    sides::add(test);
 }

@@ -1,6 +1,8 @@
 //! `overlay rebase --to REV`: what it plans, where it begins, and the pin it makes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use crate::bump::{ACCEPT, Bump, FIX, OTHER, SERIES, class, stopped};
 
@@ -12,6 +14,7 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/a-renamed-kernel-file-is-followed", rebase_renamed_kernel);
     test("rebase/markdown-for-a-pull-request", rebase_markdown);
     test("rebase/a-renamed-file-is-followed", rebase_renamed);
+    test("rebase/a-move-that-upstream-made-too-has-landed", rebase_landed_move);
     test("rebase/another-pin-than-the-project-s-is-refused", rebase_other_pin);
     test("rebase/a-folder-that-is-there-stays", rebase_taken_folder);
 }
@@ -172,6 +175,50 @@ fn rebase_renamed() {
     bump.run(&["apply", "--out", "out-new"]).assert_status(0);
     let text = bump.read("out-new/r.h");
     assert!(text.contains("int helper_copy(int a) {") && text.contains("// ours"), "{text}");
+}
+
+/// Landed is what upstream has byte for byte, under the new name, and not under the old
+/// one; all else is a person's.
+fn rebase_landed_move() {
+    let ours = |clone: &Path| fs::write(clone.join("moved.txt"), "one\nours\ntwo\n").unwrap();
+    let gone = |clone: &Path| fs::remove_file(clone.join("other.txt")).unwrap();
+    let theirs: [(&str, Option<&str>, fn(&Path)); 5] = [
+        ("landed", Some("(#24)"), |_| {}),
+        ("more", None, |clone| {
+            fs::write(clone.join("moved.txt"), "one\nours\ntwo\nmore\n").unwrap();
+        }),
+        ("runs", None, |clone| {
+            let runs = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(clone.join("moved.txt"), runs).unwrap();
+        }),
+        ("stays", None, |clone| fs::write(clone.join("other.txt"), "one\ntwo\n").unwrap()),
+        ("elsewhere", None, |clone| {
+            fs::rename(clone.join("moved.txt"), clone.join("place.txt")).unwrap();
+        }),
+    ];
+    let patch = "diff --git a/other.txt b/moved.txt\nrename from other.txt\nrename to moved.txt\n\
+                 --- a/other.txt\n+++ b/moved.txt\n@@ -1,2 +1,3 @@\n one\n+ours\n two\n";
+    let bump = Bump::new();
+    bump.write(&format!("{}/other.patch", bump.folder(0)), patch);
+    for (branch, by, change) in theirs {
+        bump.branch(branch, 0, "Move it (#24)", |clone| {
+            ours(clone);
+            gone(clone);
+            change(clone);
+        });
+        let run = bump.run(&["drift", "--to", branch]);
+        assert_eq!(run.status(), Some(i32::from(by.is_none())), "{}", run.shown());
+        assert_eq!(run.stdout().contains("landed       other, hunk 1"), by.is_some(), "{branch}");
+        let run = bump.run(&["rebase", "--to", branch, "--dry-run"]);
+        match by {
+            Some(by) => assert!(run.stdout().contains("landed     other  with "), "{by}"),
+            None => assert!(!run.stdout().contains("landed     other"), "{}", run.shown()),
+        }
+    }
+    bump.run(&["rebase", "--to", "landed"]).assert_status(0);
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    assert_eq!(bump.read("out-new/moved.txt"), "one\nours\ntwo\n");
+    assert!(!bump.tool.path("out-new/other.txt").exists());
 }
 
 fn rebase_other_pin() {

@@ -1,0 +1,213 @@
+//! Files that a rebase cannot merge: links, bytes, a link on one side and a file on the
+//! other.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use super::stop::WORK;
+use crate::bump::{ACCEPT, Bump, stopped};
+use crate::project::git;
+use crate::tool::Run;
+
+/// Adds the tests.
+pub fn add(test: &mut impl FnMut(&str, fn())) {
+    test("rebase/a-work-file-is-not-read-through-a-link", link_in_place_of_a_file);
+    test("rebase/a-link-that-both-changed-is-finished-as-text-or-as-a-link", link_text);
+    test("rebase/bytes-that-both-changed-are-chosen", binary);
+    test("rebase/bytes-that-upstream-has-too-have-landed", binary_landed);
+    test("rebase/bytes-to-delete-that-upstream-changed-are-removed-by-hand", binary_deleted);
+    test("rebase/a-file-that-upstream-made-a-link-is-chosen", link_or_file);
+}
+
+fn link_in_place_of_a_file() {
+    let bump = stopped();
+    bump.write("secret.txt", "mine\n");
+    let work = bump.tool.path(WORK);
+    let marked = bump.read(WORK);
+    fs::remove_file(&work).unwrap();
+    symlink(bump.tool.path("secret.txt"), &work).unwrap();
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    let told = "a symbolic link stands where the file should, and is not taken over";
+    assert!(run.stderr().contains(told), "{}", run.shown());
+    assert!(run.stderr().contains("--skip ours"), "{}", run.shown());
+    assert!(work.is_symlink(), "it is left alone");
+    assert_eq!(bump.read("secret.txt"), "mine\n");
+    fs::remove_file(&work).unwrap();
+    fs::create_dir(&work).unwrap();
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    assert!(run.stderr().contains("a folder stands where the file should"), "{}", run.shown());
+    fs::remove_dir(&work).unwrap();
+    bump.run(&["rebase", "--continue"]).assert_status(1);
+    assert_eq!(bump.read(WORK), marked, "what is gone is written again");
+}
+
+/// A project at a pin that has what `at_pin` makes, with an entry `other` that does what
+/// `ours` does; upstream's `theirs` is the branch `files`, one commit on.
+fn both(
+    removes: &str,
+    at_pin: impl FnOnce(&Path),
+    ours: impl FnOnce(&Path),
+    theirs: impl FnOnce(&Path),
+) -> Bump {
+    let bump = Bump::new();
+    bump.branch("files", 0, "Add files (#70)", at_pin);
+    bump.run(&["rebase", "--to", "files", "--accept", ACCEPT]).assert_status(0);
+    git(&bump.tool.path("clone"), &["branch", "-q", "ours", "files"]);
+    bump.commit("ours", "Ours", ours);
+    let patch =
+        git(&bump.tool.path("clone"), &["diff", "--binary", "--full-index", "-M", "files", "ours"]);
+    let (folder, series) = bump.series();
+    bump.write(&format!("{folder}/other.patch"), &format!("{patch}\n\n"));
+    if !removes.is_empty() {
+        let note = format!(
+            "\n[[note]]\nentry = \"other\"\nfile = \"l\"\nremoves = [\"{removes}\"]\nreason = \"r\"\n"
+        );
+        bump.write(&format!("{folder}/series.toml"), &(series + &note));
+    }
+    bump.commit("files", "Theirs (#71)", theirs);
+    bump
+}
+
+/// Goes on, with every note accepted that is asked for.
+fn go_on(bump: &Bump) -> Run {
+    let run = bump.run(&["rebase", "--continue"]);
+    let asked = run.stdout().lines().find_map(|l| {
+        let (_, rest) = l.split_once("--accept '")?;
+        Some(format!("{}=looked at", rest.split_once("=why")?.0))
+    });
+    match asked {
+        Some(accept) => bump.run(&["rebase", "--continue", "--accept", &accept]),
+        None => run,
+    }
+}
+
+const SIDES: &str = ".overlay-rebase/sides";
+
+fn link(to: &'static str) -> impl Fn(&Path) {
+    move |clone| {
+        let _ = fs::remove_file(clone.join("l"));
+        symlink(to, clone.join("l")).unwrap();
+    }
+}
+
+fn link_text() {
+    let finish: [fn(&Path); 2] = [
+        // As an editor leaves it.
+        |work| fs::write(work, "q.h\n").unwrap(),
+        |work| {
+            fs::remove_file(work).unwrap();
+            symlink("q.h", work).unwrap();
+        },
+    ];
+    for finish in finish {
+        let bump = both("other.txt", link("other.txt"), link("q.h"), link("mlx/version.h"));
+        let run = bump.run(&["rebase", "--to", "files"]);
+        run.assert_status(1);
+        let work = ".overlay-rebase/work/l";
+        let marked = bump.read(work);
+        assert!(marked.contains("\nmlx/version.h\n|||||||"), "{marked}");
+        finish(&bump.tool.path(work));
+        go_on(&bump).assert_status(0);
+        bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+        let made = fs::read_link(bump.tool.path("out-new/l")).unwrap();
+        assert_eq!(made, Path::new("q.h"));
+    }
+}
+
+fn bytes(last: u8) -> impl Fn(&Path) {
+    move |clone| fs::write(clone.join("x.bin"), [0, 159, 10, 255, 0, last]).unwrap()
+}
+
+fn binary() {
+    let bump = both("", bytes(1), bytes(2), bytes(3));
+    let run = bump.run(&["drift", "--to", "files"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("conflict     other: x.bin"), "{}", run.shown());
+    assert!(run.stdout().contains("since ") && run.stdout().contains("(#71)"), "{}", run.shown());
+    let run = bump.run(&["rebase", "--to", "files", "--format", "json"]);
+    run.assert_status(1);
+    let sides = bump.tool.path(SIDES);
+    assert_eq!(run.json()["sides"], sides.display().to_string());
+    for (side, last) in [("upstream", 3), ("pin", 1), ("entry", 2)] {
+        assert_eq!(fs::read(sides.join(side).join("x.bin")).unwrap().last(), Some(&last), "{side}");
+    }
+    let run = bump.run(&["rebase"]);
+    assert!(run.stdout().contains("put the file that is wanted in its place"), "{}", run.shown());
+    let work = bump.tool.path(".overlay-rebase/work/x.bin");
+    assert!(!work.exists(), "none is chosen yet");
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    for told in ["which file is wanted is open", "the entry's is ", "sides/entry/x.bin", "--skip"] {
+        assert!(run.stderr().contains(told), "{told}\n{}", run.shown());
+    }
+    // Upstream's: nothing is left of the entry.
+    fs::copy(sides.join("upstream/x.bin"), &work).unwrap();
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    assert!(run.stderr().contains("nothing of `other` is left"), "{}", run.shown());
+    fs::copy(sides.join("entry/x.bin"), &work).unwrap();
+    go_on(&bump).assert_status(0);
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    assert_eq!(fs::read(bump.tool.path("out-new/x.bin")).unwrap(), [0, 159, 10, 255, 0, 2]);
+    assert_eq!(bump.run(&["drift", "--to", "files"]).status(), Some(0));
+    assert!(!bump.tool.path(".overlay-rebase").exists());
+}
+
+fn binary_landed() {
+    let bump = both("", bytes(1), bytes(2), bytes(2));
+    let run = bump.run(&["drift", "--to", "files"]);
+    run.assert_status(0);
+    assert!(run.stdout().contains("landed       other: x.bin"), "{}", run.shown());
+    let run = bump.run(&["rebase", "--to", "files"]);
+    run.assert_status(0);
+    assert!(run.stdout().contains("landed     other  with "), "{}", run.shown());
+}
+
+fn binary_deleted() {
+    let gone = |clone: &Path| fs::remove_file(clone.join("x.bin")).unwrap();
+    let bump = both("", bytes(1), gone, bytes(3));
+    bump.run(&["rebase", "--to", "files"]).assert_status(1);
+    let work = bump.tool.path(".overlay-rebase/work/x.bin");
+    assert_eq!(fs::read(&work).unwrap().last(), Some(&3), "what the entry is to delete now");
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    assert!(run.stderr().contains("remove it, as the entry does"), "{}", run.shown());
+    fs::remove_file(&work).unwrap();
+    go_on(&bump).assert_status(0);
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    assert!(!bump.tool.path("out-new/x.bin").exists());
+}
+
+fn link_or_file() {
+    let text = |text: &'static str| move |clone: &Path| fs::write(clone.join("l"), text).unwrap();
+    let (at_pin, ours) = (text("one\ntwo\n"), text("one\nours\n"));
+    // The entry's file, or upstream's link to another place.
+    for (wanted, is_link) in [("entry", false), ("upstream", true)] {
+        let bump = both(
+            "two",
+            at_pin,
+            |clone| {
+                ours(clone);
+                fs::write(clone.join("more.txt"), "more\n").unwrap();
+            },
+            link("other.txt"),
+        );
+        bump.run(&["rebase", "--to", "files"]).assert_status(1);
+        let (sides, work) = (bump.tool.path(SIDES), bump.tool.path(".overlay-rebase/work/l"));
+        assert_eq!(fs::read_link(sides.join("upstream/l")).unwrap(), Path::new("other.txt"));
+        assert!(!work.exists() && bump.tool.path(".overlay-rebase/work/more.txt").exists());
+        fs::rename(sides.join(wanted).join("l"), &work).unwrap();
+        go_on(&bump).assert_status(0);
+        bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+        let made = bump.tool.path("out-new/l");
+        assert_eq!(made.is_symlink(), is_link, "{wanted}");
+        assert_eq!(
+            fs::read_to_string(&made).unwrap(),
+            if is_link { "one\ntwo\n" } else { "one\nours\n" }
+        );
+        assert_eq!(bump.read("out-new/more.txt"), "more\n");
+    }
+}
