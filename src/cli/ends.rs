@@ -2,8 +2,9 @@
 //! named on the command line.
 
 use mlx_overlay_engine::cache::Cache;
-use mlx_overlay_engine::drift::{DriftError, End};
+use mlx_overlay_engine::drift::{DriftError, End, Judgement, Line, judge_pin};
 use mlx_overlay_engine::git::{CommitInfo, GitError, History, Limits, Mirror, folder_of};
+use mlx_overlay_engine::listing::Listing;
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::registry::{Network, Registry, RegistryError};
 use mlx_overlay_engine::series::Series;
@@ -65,6 +66,14 @@ pub struct Target {
     pub tree: Box<dyn Tree>,
 }
 
+/// What is known of a target before anything is said of it.
+pub struct Known<'s> {
+    /// The series at its own pin, where it holds.
+    pub at_pin: Judgement,
+    /// The upstream commits on the way, where pin and target are of one history.
+    pub way: Option<(&'s History, Line)>,
+}
+
 impl Start {
     /// Reads the project that the current folder is in, its pin and series, and
     /// gets the pin's files.
@@ -86,10 +95,35 @@ impl Start {
     }
 
     /// What a series that does not hold at its own pin is told of it.
-    #[must_use]
-    pub fn not_at_pin(&self, error: DriftError) -> CommandError {
+    fn not_at_pin(&self, error: DriftError) -> CommandError {
         let apply = Apply::at(&self.project, &self.pin, None, None).with("--dry-run");
         CommandError::from(error).hint(format!("{apply} says what does not hold, and where"))
+    }
+
+    /// Judges the series at its own pin, where it must hold, and finds the upstream
+    /// commits from there to the target.
+    ///
+    /// # Errors
+    /// The series does not hold at its pin, or pin and target have no ancestor in
+    /// common.
+    pub fn known(&self, target: &Target, ui: &mut Ui) -> Result<Known<'_>, CommandError> {
+        let ends = self.history.as_ref().zip(target.commit.as_ref());
+        let ends = ends.filter(|(history, _)| {
+            let has = history.has(self.pin.commit);
+            if !has {
+                ui.warn("this history does not have the pin's commit: no causes can be named");
+            }
+            has
+        });
+        let (at_pin, line) = judge_pin(
+            &self.series,
+            self.tree.as_ref(),
+            self.pin.commit,
+            ends.map(|(history, commit)| (history, commit.id)),
+        );
+        let at_pin = at_pin?;
+        at_pin.require_pin().map_err(|e| self.not_at_pin(e))?;
+        Ok(Known { at_pin, way: ends.map(|(history, _)| history).zip(line?) })
     }
 
     /// The pin as reports name it.
@@ -115,6 +149,22 @@ impl Start {
         let history = self.history.as_ref().expect("only for a released tree is none opened");
         let id = history.resolve(name)?;
         let commit = history.commit(id)?;
+        let tree = history.tree(id)?;
+        if !history.has(self.pin.commit) {
+            // Nothing else tells that it is a commit of the same upstream.
+            let listing = self.pin.load_listing()?;
+            let have = listing.count_among(&tree.paths());
+            if 2 * have < listing.len() {
+                let what = not_of_upstream(name, have, &listing);
+                return Err(CommandError::new(ErrorKind::Usage, what).reason("no-tree").hint(
+                    format!(
+                        "{} is where it was looked up: is that a clone of the pin's upstream, {}?",
+                        history.path().display(),
+                        self.pin.upstream
+                    ),
+                ));
+            }
+        }
         Ok(Target {
             id: id.to_string(),
             end: End {
@@ -123,7 +173,7 @@ impl Start {
                 date: Some(commit.date.clone()),
                 subject: Some(commit.subject.clone()),
             },
-            tree: Box::new(Remembered::new(history.tree(id)?)),
+            tree: Box::new(Remembered::new(tree)),
             commit: Some(commit),
         })
     }
@@ -169,6 +219,12 @@ fn history(args: &EndArgs, pin: &Pin, ui: &mut Ui) -> Result<Option<History>, Co
     Ok(Some(History::open(mirror.path())?))
 }
 
+/// A tree that holds less than half of the pin's paths is another one than was meant.
+fn not_of_upstream(name: &str, have: usize, listing: &Listing) -> anyhow::Error {
+    let all = listing.len();
+    anyhow::anyhow!("`{name}` holds {have} of the pin's {all} paths: it is no tree of upstream")
+}
+
 fn released(name: &str, pin: &Pin, ui: &mut Ui) -> Result<Target, CommandError> {
     let source: SnapshotSource = name.parse().map_err(|e| CommandError::usage(format!("{e}")))?;
     let tree = released_tree(&source, pin, ui)?;
@@ -198,10 +254,7 @@ pub fn released_tree(
     let missing = match registry.released_whole(source, stated) {
         Ok(tree) => match listing.count_among(&tree.paths()) {
             have if 2 * have >= listing.len() => return Ok(tree),
-            have => anyhow::anyhow!(
-                "`{source}` holds {have} of the pin's {} paths: it is no tree of upstream",
-                listing.len()
-            ),
+            have => not_of_upstream(&source.to_string(), have, &listing),
         },
         Err(error @ RegistryError::NoFolder { .. }) => anyhow::Error::new(error),
         Err(error) => return Err(error.into()),

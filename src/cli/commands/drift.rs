@@ -1,10 +1,8 @@
 //! `overlay drift`: the series on another upstream commit, pin unmoved.
 
-use mlx_overlay_engine::drift::{Report, judge, judge_and_trace, judge_pin};
-use mlx_overlay_engine::git::History;
-use mlx_overlay_engine::snapshot::ObjectId;
+use mlx_overlay_engine::drift::{Report, judge, judge_and_trace};
 
-use crate::cli::ends::{EndArgs, Start, Target};
+use crate::cli::ends::{EndArgs, Known, Start, Target};
 use crate::cli::error::{CommandError, Outcome};
 use crate::cli::render_drift::{self, Shown};
 use crate::cli::ui::{Format, Ui};
@@ -71,28 +69,15 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
 /// As [`run`].
 pub fn report(start: &Start, target: &Target, ui: &mut Ui) -> Result<Report, CommandError> {
     let (series, pin) = (&start.series, start.tree.as_ref());
-    let way = way(start, target, ui);
-    let (at_pin, line) = judge_pin(series, pin, start.pin.commit, way);
-    let at_pin = at_pin?;
-    at_pin.require_pin().map_err(|e| start.not_at_pin(e))?;
+    let Known { at_pin, way } = start.known(target, ui)?;
     let tree = target.tree.as_ref();
-    let (found, trace) = match (way, line?) {
-        (Some((history, _)), Some(line)) => {
+    let (found, trace) = match way {
+        Some((history, line)) => {
             let (found, trace) =
                 judge_and_trace(series, pin, &at_pin, tree, history, &line, &target.id)?;
             (found, Some(trace))
         }
-        _ => (judge(series, pin, tree, &target.id)?, None),
+        None => (judge(series, pin, tree, &target.id)?, None),
     };
     Ok(Report::new(start.end(), target.end.clone(), found, trace))
-}
-
-/// The history that has both pin and target, and the target's commit there.
-fn way<'s>(start: &'s Start, target: &Target, ui: &mut Ui) -> Option<(&'s History, ObjectId)> {
-    let (history, commit) = (start.history.as_ref()?, target.commit.as_ref()?);
-    if !history.has(start.pin.commit) {
-        ui.warn("this history does not have the pin's commit: no causes can be named");
-        return None;
-    }
-    Some((history, commit.id))
 }

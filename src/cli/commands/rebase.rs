@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use mlx_overlay_engine::contract::Verdict;
-use mlx_overlay_engine::drift::{judge, line, trace_line};
+use mlx_overlay_engine::drift::trace_line;
 use mlx_overlay_engine::git::CommitInfo;
 use mlx_overlay_engine::pin::Project;
 use mlx_overlay_engine::rebase::session::{self, Session, State, Unresolved, work_folder};
@@ -14,7 +14,7 @@ use mlx_overlay_engine::rebase::{
 };
 use mlx_overlay_engine::series::Change;
 
-use crate::cli::ends::{EndArgs, Start, Target};
+use crate::cli::ends::{EndArgs, Known, Start, Target};
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
 use crate::cli::remedy::word;
 use crate::cli::render_rebase;
@@ -132,7 +132,8 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     } else if let Some(entry) = session.state.stopped.clone() {
         take(&mut session, &start, &target, &entry)?;
     }
-    advance(session, &start, &target, ui)
+    let known = start.known(&target, ui)?;
+    advance(session, &start, &target, &known, ui)
 }
 
 /// `KIND NAME=REASON`, each of a contract that the series has, or that a plan made
@@ -180,10 +181,10 @@ fn near(name: &str, names: &BTreeSet<String>) -> Vec<String> {
 fn dry_run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let start = Start::open(&args.ends, ui)?;
     let target = start.target(args.ends.to(), ui)?;
-    require_pin(&start)?;
+    let known = start.known(&target, ui)?;
     let accepted = accepted(&args.accept, &start, &target, &Decisions::default())?;
     let decisions = Decisions { accepted: accepted.into_iter().collect(), ..Decisions::default() };
-    let plan = planned(&start, &target, &decisions, ui)?;
+    let plan = planned(&start, &target, &known, &decisions, ui)?;
     render_rebase::planned(ui, &start.end(), &target.end, &plan, None);
     render_rebase::dry(ui);
     Ok(if plan.is_whole() { Outcome::Done } else { Outcome::NeedsPerson })
@@ -212,19 +213,11 @@ fn begin(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let upstream = history.path().display().to_string();
     let mut state =
         State::new(&start.series, start.pin.commit, commit.id, &target.end.name, &upstream);
-    require_pin(&start)?;
+    let known = start.known(&target, ui)?;
     let accepted = accepted(&args.accept, &start, &target, &state.decisions)?;
     state.decisions.accepted.extend(accepted);
     let session = Session::begin(&start.project.root, state)?;
-    advance(session, &start, &target, ui)
-}
-
-/// A series that does not hold where it is cannot be moved.
-fn require_pin(start: &Start) -> Result<(), CommandError> {
-    let pin = start.tree.as_ref();
-    judge(&start.series, pin, pin, &start.pin.commit.to_string())?
-        .require_pin()
-        .map_err(|e| start.not_at_pin(e))
+    advance(session, &start, &target, &known, ui)
 }
 
 /// Plans again with all that is decided, and either stops or moves the pin.
@@ -232,10 +225,11 @@ fn advance(
     mut session: Session,
     start: &Start,
     target: &Target,
+    known: &Known<'_>,
     ui: &mut Ui,
 ) -> Result<Outcome, CommandError> {
     let root = start.project.root.clone();
-    let plan = planned(start, target, &session.state.decisions, ui)?;
+    let plan = planned(start, target, known, &session.state.decisions, ui)?;
     match &plan.stop {
         Some(Stop::Entry { report, parts }) => {
             session.stop(&report.name, parts)?;
@@ -270,20 +264,15 @@ fn new_pin(start: &Start, commit: &CommitInfo) -> Result<NewPin, CommandError> {
 fn planned(
     start: &Start,
     target: &Target,
+    known: &Known<'_>,
     decisions: &Decisions,
     ui: &mut Ui,
 ) -> Result<Plan, CommandError> {
     let mut plan = plan_with(start, target, decisions)?;
-    if let (Some(history), Some(commit)) = (&start.history, &target.commit) {
-        if !history.has(start.pin.commit) {
-            ui.warn("this history does not have the pin's commit: no commits can be named");
-        } else {
-            let line = line(history, start.pin.commit, commit.id)?;
-            let pin = start.tree.as_ref();
-            let at_pin = judge(&start.series, pin, pin, &target.id)?;
-            let trace = trace_line(&start.series, pin, &at_pin, history, &line, &target.id)?;
-            plan.name_causes(&trace);
-        }
+    if let Some((history, line)) = &known.way {
+        let (series, pin) = (&start.series, start.tree.as_ref());
+        let trace = trace_line(series, pin, &known.at_pin, history, line, &target.id)?;
+        plan.name_causes(&trace);
     }
     for verdict in plan.contracts.iter().filter(|v| v.found.is_none()) {
         let name = verdict.key();

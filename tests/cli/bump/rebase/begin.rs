@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::bump::{ACCEPT, Bump, FIX, OTHER, SERIES, class, stopped};
+use crate::project::git;
 
 /// Adds the tests.
 pub fn add(test: &mut impl FnMut(&str, fn())) {
@@ -15,6 +16,7 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/markdown-for-a-pull-request", rebase_markdown);
     test("rebase/a-renamed-file-is-followed", rebase_renamed);
     test("rebase/a-move-that-upstream-made-too-has-landed", rebase_landed_move);
+    test("rebase/a-target-of-another-history-is-refused", rebase_unrelated);
     test("rebase/another-pin-than-the-project-s-is-refused", rebase_other_pin);
     test("rebase/a-folder-that-is-there-stays", rebase_taken_folder);
 }
@@ -219,6 +221,52 @@ fn rebase_landed_move() {
     bump.run(&["apply", "--out", "out-new"]).assert_status(0);
     assert_eq!(bump.read("out-new/moved.txt"), "one\nours\ntwo\n");
     assert!(!bump.tool.path("out-new/other.txt").exists());
+}
+
+/// Neither begins where pin and target are not of one history, nor in the clone of another
+/// upstream; a clone that lacks the pin's commit alone is told of.
+fn rebase_unrelated() {
+    let bump = Bump::new();
+    let clone = bump.tool.path("clone");
+    git(&clone, &["checkout", "-q", "--orphan", "pages"]);
+    git(&clone, &["commit", "-q", "-m", "Pages"]);
+    git(&clone, &["checkout", "-q", "main"]);
+    // The pin's files stay at hand where the clone is another.
+    bump.run(&["fetch"]).assert_status(0);
+    let before = bump.files();
+    let both = |to: &str, from: Option<&str>| {
+        ["drift", "rebase"].map(|command| {
+            let from = from.map(|f| ["--from", f]);
+            let from = from.iter().flatten().copied();
+            let run = bump.run(&[command, "--to", to].into_iter().chain(from).collect::<Vec<_>>());
+            assert_eq!(bump.files(), before, "{}", run.shown());
+            run
+        })
+    };
+    for run in both("pages", None) {
+        run.assert_status(4);
+        assert!(run.stderr().contains("have no ancestor in common"), "{}", run.shown());
+    }
+    let other = bump.tool.path(".cache/other");
+    fs::create_dir_all(&other).unwrap();
+    fs::write(other.join("else.txt"), "else\n").unwrap();
+    git(&other, &["init", "-q", "-b", "main", "."]);
+    git(&other, &["add", "."]);
+    git(&other, &["commit", "-q", "-m", "Another"]);
+    for run in both("main", Some(&other.display().to_string())) {
+        run.assert_status(2);
+        assert!(run.stderr().contains("holds 0 of the pin's 3 paths"), "{}", run.shown());
+        assert!(run.stderr().contains("is that a clone of the pin's upstream"), "{}", run.shown());
+    }
+    let shallow = bump.tool.path(".cache/shallow").display().to_string();
+    let url = format!("file://{}", clone.display());
+    git(&clone, &["clone", "-q", "--depth", "1", &url, &shallow]);
+    for command in [&["drift"][..], &["rebase", "--dry-run"]] {
+        let run = bump.run(&[command, &["--to", "main", "--from", &shallow]].concat());
+        let told = "this history does not have the pin's commit: no causes can be named";
+        assert!(run.stderr().contains(told), "{}", run.shown());
+        assert_eq!(run.stderr().matches(told).count(), 1, "{}", run.shown());
+    }
 }
 
 fn rebase_other_pin() {
