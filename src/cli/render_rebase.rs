@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use mlx_overlay_engine::contract::Verdict;
 use mlx_overlay_engine::drift::End;
+use mlx_overlay_engine::lay::EntryReport;
 use mlx_overlay_engine::rebase::session::{State, sides_folder};
-use mlx_overlay_engine::rebase::{Outcome, Plan, Planned, Stop};
+use mlx_overlay_engine::rebase::{Outcome, Plan, Planned, Rest, Stop};
 
 use super::remedy::{quoted, word};
 use super::render;
@@ -58,6 +59,9 @@ pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&
             ui.line("");
             ui.line(format!("{} at this entry:", paint(BAD, "stopped")));
             render::entry(ui, report);
+            if let Some(rest) = &plan.rest {
+                beyond(ui, &report.name, rest);
+            }
             next_after_entry(ui, &report.name, work);
         }
         Some(Stop::Contracts { verdicts }) => {
@@ -87,6 +91,44 @@ pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&
             }
         }
     }
+}
+
+/// Prints what lies beyond the entry at which a dry run stopped.
+fn beyond(ui: &mut Ui, stopped: &str, rest: &Rest) {
+    ui.line("");
+    ui.line(format!("After it, as `drift` judges it while `{stopped}` is open:"));
+    for entry in &rest.entries {
+        let (outcome, whys) = judged(entry);
+        let style = if outcome == STOPS { BAD } else { GOOD };
+        ui.line(format!("  {} {}", paint(style, format!("{outcome:<10}")), entry.name));
+        whys.iter().for_each(|why| ui.line(format!("             {why}")));
+    }
+    let open = rest.contracts.iter().filter(|v| !v.status.holds());
+    for verdict in open {
+        let state = paint(BAD, format!("{:<10}", verdict.status.as_str()));
+        ui.line(format!("  {state} {}", verdict.key()));
+        ui.line(format!("             {}", verdict.what));
+    }
+}
+
+const STOPS: &str = "stops";
+
+/// What would become of an entry that was only judged, and why it does not hold.
+fn judged(entry: &EntryReport) -> (&'static str, Vec<String>) {
+    if entry.holds() {
+        let landed = entry.derived.is_none() && entry.as_patch().landed();
+        return (if landed { "landed" } else { "holds" }, Vec::new());
+    }
+    let files = entry.patch.files.iter().filter_map(|f| Some((&f.path, f.why.as_ref()?)));
+    let files: Vec<_> = files.collect();
+    let told = |why: &String| files.iter().any(|(_, file)| *file == why);
+    let hunks = entry.patch.hunks.iter().filter_map(|h| {
+        let why = h.why.as_ref().filter(|why| !told(why))?;
+        Some(format!("{} hunk {}, {}: {why}", h.class.as_str(), h.number, h.file))
+    });
+    let derived = entry.derived.as_ref().and_then(|d| d.why.clone());
+    let of_files = files.iter().map(|(path, why)| format!("{path}: {why}"));
+    (STOPS, of_files.chain(hunks).chain(derived).collect())
 }
 
 /// Why the new series does not have a contract.
@@ -132,6 +174,22 @@ fn markdown(ui: &mut Ui, pin: &End, target: &End, plan: &Plan) {
             }
             let derived = report.derived.as_ref().and_then(|d| d.why.as_deref());
             lines.extend(derived.map(|why| format!("- {}", inline(why))));
+            if let Some(rest) = &plan.rest {
+                lines.push(format!(
+                    "\nAfter it, as `drift` judges it while `{}` is open:",
+                    report.name
+                ));
+                for entry in &rest.entries {
+                    let (outcome, whys) = judged(entry);
+                    let strong = if outcome == STOPS { "**stops**" } else { outcome };
+                    let why: String = whys.iter().map(|w| format!(": {}", inline(w))).collect();
+                    lines.push(format!("- {strong} {}{why}", entry.name));
+                }
+                for verdict in rest.contracts.iter().filter(|v| !v.status.holds()) {
+                    let (state, what) = (verdict.status.as_str(), inline(&verdict.what));
+                    lines.push(format!("- **{state}** {}: {what}", inline(&verdict.key())));
+                }
+            }
         }
         Some(Stop::Contracts { .. }) => {
             lines.push("**Stopped**: every entry holds, and these contracts do not.".into());

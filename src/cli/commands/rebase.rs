@@ -10,7 +10,8 @@ use mlx_overlay_engine::git::CommitInfo;
 use mlx_overlay_engine::pin::Project;
 use mlx_overlay_engine::rebase::session::{self, Session, State, Unresolved, work_folder};
 use mlx_overlay_engine::rebase::{
-    Decision, Decisions, Names, NewPin, Plan, RebaseError, Stop, contract_names, plan, publish,
+    Decision, Decisions, Names, NewPin, Plan, RebaseError, Stop, contract_names, look_on, plan,
+    publish,
 };
 use mlx_overlay_engine::series::Change;
 
@@ -184,7 +185,9 @@ fn dry_run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let known = start.known(&target, ui)?;
     let accepted = accepted(&args.accept, &start, &target, &Decisions::default())?;
     let decisions = Decisions { accepted: accepted.into_iter().collect(), ..Decisions::default() };
-    let plan = planned(&start, &target, &known, &decisions, ui)?;
+    let mut plan = planned(&start, &target, &known, &decisions, ui)?;
+    let (pin, tree) = (start.tree.as_ref(), target.tree.as_ref());
+    look_on(&mut plan, &start.series, pin, tree, &target.id, &decisions)?;
     render_rebase::planned(ui, &start.end(), &target.end, &plan, None);
     render_rebase::dry(ui);
     Ok(if plan.is_whole() { Outcome::Done } else { Outcome::NeedsPerson })

@@ -28,7 +28,7 @@ use crate::report::HunkClass;
 use crate::snapshot::{File, Mode, ReadError, TreePath};
 
 pub use parts::Part;
-pub use plan::{Names, contract_names, plan};
+pub use plan::{Names, contract_names, look_on, plan};
 pub use publish::{NewPin, publish};
 pub use remake::Remade;
 
@@ -91,6 +91,19 @@ pub struct Plan {
     /// Where a person must decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
+    /// What lies beyond an entry at which it stops, where that was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Rest>,
+}
+
+/// What lies beyond an entry that does not hold, as a drift judges it: what holds of
+/// that entry is laid. How a person finishes it may change all of this.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rest {
+    /// The entries after it.
+    pub entries: Vec<EntryReport>,
+    /// The contracts.
+    pub contracts: Vec<Verdict>,
 }
 
 /// What becomes of an entry.

@@ -6,7 +6,7 @@ use crate::apply::Ground;
 use crate::contract::{self, Contracts, Verdict};
 use crate::cpp;
 use crate::derive::Rule;
-use crate::drift::{Missing, blame, originals};
+use crate::drift::{Judgement, Missing, blame, judge, originals};
 use crate::lay::{EntryReport, PatchParts, STRIP, lay_entry, pass_over};
 use crate::patch::{self, Patch};
 use crate::report::HunkClass;
@@ -17,7 +17,8 @@ use super::markers::Sides;
 use super::parts::{Part, parts};
 use super::remake::{Around, Remade, remake};
 use super::{
-    Decision, Decisions, Outcome, Plan, Planned, RebaseError, Shown, Stop, Unfinished, series_text,
+    Decision, Decisions, Outcome, Plan, Planned, RebaseError, Rest, Shown, Stop, Unfinished,
+    series_text,
 };
 
 /// Names of the two ends, for markers and acknowledgements.
@@ -54,14 +55,46 @@ pub fn plan(
                     let base = ground.base.as_ref().expect("a rebase maps from the pin");
                     blame(entry, report, &missing(series, &entries), base, pin, target)?;
                 }
-                return Ok(Plan { entries, contracts: Vec::new(), stop: Some(stop) });
+                return Ok(Plan { entries, contracts: Vec::new(), stop: Some(stop), rest: None });
             }
         }
     }
     let contracts = contracts(series, pin, target, names, decisions, &entries)?;
     let open: Vec<Verdict> = contracts.iter().filter(|v| !v.status.holds()).cloned().collect();
     let stop = (!open.is_empty()).then_some(Stop::Contracts { verdicts: open });
-    Ok(Plan { entries, contracts, stop })
+    Ok(Plan { entries, contracts, stop, rest: None })
+}
+
+/// Looks beyond an entry at which a plan made with `decisions` stops. `id` names the
+/// target as acknowledgements do.
+///
+/// # Errors
+/// The series cannot be judged.
+pub fn look_on(
+    plan: &mut Plan,
+    series: &Series,
+    pin: &dyn Tree,
+    target: &dyn Tree,
+    id: &str,
+    decisions: &Decisions,
+) -> Result<(), RebaseError> {
+    if !matches!(plan.stop, Some(Stop::Entry { .. })) {
+        return Ok(());
+    }
+    let Judgement { mut entries, mut contracts } = judge(series, pin, target, id)?;
+    accept(&mut contracts, decisions);
+    let entries = entries.split_off(plan.entries.len() + 1);
+    plan.rest = Some(Rest { entries, contracts });
+    Ok(())
+}
+
+/// Accepts what a person accepted.
+fn accept(contracts: &mut [Verdict], decisions: &Decisions) {
+    for verdict in contracts {
+        if let Some(reason) = decisions.accepted.get(&verdict.key()) {
+            verdict.accept(reason);
+        }
+    }
 }
 
 /// The entries that are left out, or settled in another way than the pin's.
@@ -299,11 +332,7 @@ fn contracts(
     let notes = series_text::notes(&series.contracts.note, &patches, entries);
     let notes: Vec<_> = notes.into_iter().map(|kept| kept.note).collect();
     verdicts.extend(contract::check_notes(&notes, &patches, STRIP));
-    for verdict in &mut verdicts {
-        if let Some(reason) = decisions.accepted.get(&verdict.key()) {
-            verdict.accept(reason);
-        }
-    }
+    accept(&mut verdicts, decisions);
     Ok(verdicts)
 }
 

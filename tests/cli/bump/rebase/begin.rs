@@ -65,6 +65,34 @@ fn rebase_dry_run() {
     assert!(run.stdout().contains("landed     fix  with "), "{}", run.shown());
     assert!(run.stdout().contains("Mend fixed (#13)"), "{}", run.shown());
     assert!(run.stdout().contains("the pin stays: this was a dry run"), "{}", run.shown());
+    // What lies beyond the entry that stops it.
+    for line in [
+        "After it, as `drift` judges it while `ours` is open:\n  holds      helper-copy\n  holds      \
+         other\n  changed    watch impl\n",
+        "             its tokens changed: ",
+    ] {
+        assert!(run.stdout().contains(line), "{line}\n{}", run.shown());
+    }
+    let to_main = ["rebase", "--dry-run", "--to", "main", "--format"];
+    let run = bump.run(&[&to_main[..], &["json"]].concat());
+    let rest = &run.json()["plan"]["rest"];
+    assert_eq!(
+        (&rest["entries"][1]["name"], rest["entries"].as_array().unwrap().len()),
+        (&"other".into(), 2)
+    );
+    assert_eq!(rest["contracts"][0]["status"], "changed");
+    let run = bump.run(&[&to_main[..], &["markdown", "--accept", ACCEPT]].concat());
+    assert!(run.stdout().contains("- holds other\n"), "{}", run.shown());
+    assert!(!run.stdout().contains("watch impl"), "it is accepted: {}", run.shown());
+    // Two that stop: both are told, and what follows from the other.
+    bump.branch("two", 4, "Say three (#16)", |clone| {
+        fs::write(clone.join("other.txt"), "one\nthree\n").unwrap();
+    });
+    let run = bump.run(&["rebase", "--dry-run", "--to", "two"]);
+    run.assert_status(1);
+    let told =
+        "  stops      other\n             conflict hunk 1, other.txt: upstream changed the lines";
+    assert!(run.stdout().contains(told), "{}", run.shown());
     assert_eq!(bump.files(), before);
 }
 
