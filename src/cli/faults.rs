@@ -116,6 +116,14 @@ impl From<GitError> for CommandError {
             error @ GitError::NoRevision { .. } => {
                 Self::new(ErrorKind::Usage, error).reason("no-revision")
             }
+            GitError::Ambiguous { ref commits, .. } => {
+                let some = commits.iter().take(8).map(ToString::to_string);
+                let more = if commits.len() > 8 { ", …" } else { "" };
+                let ids = format!("{}{more}", some.collect::<Vec<_>>().join(", "));
+                Self::new(ErrorKind::Usage, error)
+                    .reason("no-revision")
+                    .hint(format!("give more digits: {ids}"))
+            }
             error @ GitError::Damaged { .. } => Self::new(ErrorKind::Failed, error)
                 .reason(DAMAGED)
                 .hint("`overlay fetch` finds what is damaged in the cache and mends it"),

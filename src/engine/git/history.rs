@@ -63,13 +63,21 @@ impl History {
             ErrorCode::NotFound => commit(&format!("refs/remotes/origin/{rev}")).map_err(|_| e),
             _ => Err(e),
         });
-        match found {
-            Ok(object) => Ok(to_id(object.id())),
-            Err(source) => Err(GitError::NoRevision {
-                path: self.path().to_path_buf(),
-                rev: rev.to_owned(),
-                source,
-            }),
+        let source = match found {
+            Ok(object) => return Ok(to_id(object.id())),
+            Err(source) => source,
+        };
+        let path = self.path().to_path_buf();
+        let rev = rev.to_owned();
+        if source.code() != ErrorCode::Ambiguous {
+            return Err(GitError::NoRevision { path, rev, source });
+        }
+        // Of all objects that begin so, a commit alone can be meant.
+        let commits = begin_with(&repository, &rev).map_err(|e| self.objects.damaged(e))?;
+        match commits[..] {
+            [id] => Ok(id),
+            [] => Err(GitError::NoRevision { path, rev, source }),
+            _ => Err(GitError::Ambiguous { path, rev, commits }),
         }
     }
 
@@ -351,6 +359,24 @@ fn first_parents(repository: &Repository, from: Oid, end: Oid) -> Result<Vec<Oid
 
 fn find(repository: &Repository, id: ObjectId) -> Result<Commit<'_>, git2::Error> {
     object::commit(repository, to_oid(id))
+}
+
+/// The commits whose ids begin with these digits, in the order of their ids.
+fn begin_with(repository: &Repository, digits: &str) -> Result<Vec<ObjectId>, git2::Error> {
+    let objects = repository.odb()?;
+    let mut found = Vec::new();
+    objects.foreach(|id| {
+        if id.to_string().starts_with(&digits.to_ascii_lowercase()) {
+            found.push(*id);
+        }
+        true
+    })?;
+    let is_commit =
+        |id: &Oid| objects.read_header(*id).is_ok_and(|(_, kind)| kind == ObjectType::Commit);
+    let mut commits: Vec<ObjectId> = found.into_iter().filter(is_commit).map(to_id).collect();
+    commits.sort();
+    commits.dedup();
+    Ok(commits)
 }
 
 fn info(commit: &Commit<'_>) -> CommitInfo {

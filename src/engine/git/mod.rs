@@ -101,6 +101,16 @@ pub enum GitError {
         #[source]
         source: git2::Error,
     },
+    /// The beginning of several commits' ids.
+    #[error("{}: `{rev}` is ambiguous: it begins the ids of {} commits", path.display(), commits.len())]
+    Ambiguous {
+        /// The repository.
+        path: PathBuf,
+        /// The digits.
+        rev: String,
+        /// The commits.
+        commits: Vec<ObjectId>,
+    },
     /// Two commits have no ancestor in common.
     #[error("{}: {one} and {other} have no ancestor in common here; the history may be shallow", path.display())]
     Unrelated {

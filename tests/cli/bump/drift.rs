@@ -1,7 +1,9 @@
 //! `overlay drift`.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::path::Path;
+use std::process::Command;
 
 use overlay_tests_support::server::{Fault, Server};
 use serde_json::Value;
@@ -25,6 +27,7 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("drift/a-branch-is-not-blamed-for-what-it-lacks", drift_branch);
     test("drift/a-newline-that-went-is-no-other-line-end", drift_newline);
     test("drift/hunks-have-one-number", drift_numbers);
+    test("drift/digits-of-several-commits-are-ambiguous", drift_ambiguous);
 }
 
 fn drift_moves() {
@@ -373,4 +376,46 @@ fn drift_numbers() {
     assert!(run.stdout().contains("conflict     hunk 2 q.h"), "{}", run.shown());
     let run = bump.run(&["rebase", "--dry-run", "--to", "main", "--format", "markdown"]);
     assert!(run.stdout().contains("- **conflict** hunk 2, `q.h`"), "{}", run.shown());
+}
+
+fn drift_ambiguous() {
+    let bump = Bump::new();
+    let clone = bump.tool.path("clone");
+    // Of some thousand commits and blobs there are always some whose ids begin alike.
+    let mut stream = String::new();
+    for i in 0..3000 {
+        let (who, from) = (format!("A <a@example.org> {i} +0000"), &bump.commits[4]);
+        let text = format!("{i:04}");
+        stream += &format!("blob\ndata 4\n{text}\n");
+        stream +=
+            &format!("commit refs/heads/many\ncommitter {who}\ndata 4\n{text}\nfrom {from}\n\n");
+    }
+    let path = clone.join(".git/stream");
+    fs::write(&path, stream).unwrap();
+    let mut import = Command::new("git");
+    import.current_dir(&clone).args(["fast-import", "--quiet"]).stdin(File::open(path).unwrap());
+    assert!(import.status().unwrap().success());
+    let all = git(&clone, &["cat-file", "--batch-all-objects", "--batch-check"]);
+    let digits = |line: &str| line[..4].to_owned();
+    let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    all.lines().for_each(|line| alike.entry(digits(line)).or_default().push(line));
+    let commits = |of: &[&str]| -> Vec<String> {
+        of.iter().filter(|l| l.contains(" commit ")).map(|l| l[..40].to_owned()).collect()
+    };
+    let (short, twins) = alike.iter().find(|(_, of)| commits(of).len() == 2).expect("two alike");
+    for command in ["drift", "rebase"] {
+        let run = bump.run(&[command, "--to", short]);
+        run.assert_status(2);
+        let told = [format!("`{short}` is ambiguous"), "give more digits: ".into()];
+        for told in told.into_iter().chain(commits(twins)) {
+            assert!(run.stderr().contains(&told), "{told}\n{}", run.shown());
+        }
+    }
+    // A commit and something else that begin alike: the commit is meant.
+    let one = alike.iter().find(|(_, of)| of.len() > 1 && commits(of).len() == 1);
+    let (short, of) = one.expect("a commit and a blob alike");
+    for short in [short.clone(), short.to_uppercase()] {
+        let run = bump.run(&["drift", "--to", &short, "--format", "json"]);
+        assert_eq!(run.json()["target"]["commit"], commits(of)[0], "{}", run.shown());
+    }
 }
