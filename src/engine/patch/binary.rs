@@ -1,8 +1,10 @@
 //! `GIT binary patch`: base85 lines around zlib, whole bytes or a git delta.
 
-use std::io::Read;
+use std::io::{Read, Write};
 
+use flate2::Compression;
 use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
@@ -96,6 +98,43 @@ fn decode_line(line: &[u8], out: &mut Vec<u8>) -> bool {
 
 const ALPHABET: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
+
+/// The change of some bytes to others as git prints it, the whole of both.
+#[must_use]
+pub fn print(old: &[u8], new: &[u8]) -> Vec<u8> {
+    let mut out = b"GIT binary patch\n".to_vec();
+    for bytes in [new, old] {
+        out.extend(format!("literal {}\n", bytes.len()).into_bytes());
+        let mut packer = ZlibEncoder::new(Vec::new(), Compression::best());
+        let packed = packer.write_all(bytes).and_then(|()| packer.finish());
+        for line in packed.expect("memory takes all that is written").chunks(LINE) {
+            print_line(line, &mut out);
+        }
+        out.push(b'\n');
+    }
+    out
+}
+
+/// The most bytes that a line holds.
+const LINE: usize = 52;
+
+/// Appends a line: the length of its bytes as a letter, then five digits for each four.
+fn print_line(bytes: &[u8], out: &mut Vec<u8>) {
+    let letter = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"[bytes.len() - 1];
+    out.push(letter);
+    for group in bytes.chunks(4) {
+        let mut four = [0; 4];
+        four[..group.len()].copy_from_slice(group);
+        let mut value = u32::from_be_bytes(four) as usize;
+        let mut digits = [0; 5];
+        for digit in digits.iter_mut().rev() {
+            *digit = ALPHABET[value % 85];
+            value /= 85;
+        }
+        out.extend(digits);
+    }
+    out.push(b'\n');
+}
 
 /// Unpacks to exactly `size` bytes, never holding more.
 fn inflate(packed: &[u8], size: usize) -> Option<Vec<u8>> {
@@ -249,4 +288,31 @@ fn size(rest: &mut &[u8]) -> Option<usize> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::patch::parse;
+    use crate::snapshot::ObjectId;
+
+    proptest! {
+        #[test]
+        fn what_is_printed_gives_the_new_bytes(
+            old in proptest::collection::vec(any::<u8>(), 0..400),
+            new in proptest::collection::vec(any::<u8>(), 0..400),
+        ) {
+            prop_assume!(old != new);
+            let [then, now] = [&old, &new].map(|bytes| ObjectId::of_blob(bytes));
+            let head = format!("diff --git a/x b/x\nindex {then}..{now} 100644\n");
+            let text = [head.as_bytes(), &print(&old, &new)].concat();
+            let parsed = parse(&text).expect("it parses");
+            prop_assert_eq!(&apply(&parsed.files[0], Some(&old)).expect("it fits"), &new);
+            let Body::Binary(patch) = &parsed.files[0].body else { panic!("it is binary") };
+            let back = patch.reverse.as_ref().and_then(|reverse| reverse.apply(&new));
+            prop_assert_eq!(back, Some(old));
+        }
+    }
 }

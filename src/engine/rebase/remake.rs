@@ -240,13 +240,11 @@ pub(super) fn moved(
         out.push_str(&format!("old mode {old}\nnew mode {new}\n"));
     }
     out.push_str(&format!("{verb} from {from}\n{verb} to {to}\n"));
-    if before.bytes != after.bytes {
-        out.push_str(&text::index_line(&before.bytes, &after.bytes, 11, None));
-        out.push_str(&format!("--- a/{from}\n+++ b/{to}\n"));
-    }
-    let (old, new) = (lines(&before.bytes), lines(&after.bytes));
     let mut out = out.into_bytes();
-    out.extend(text::hunks(&old, &text::edits(&old, &new)));
+    if before.bytes != after.bytes {
+        let names = [Some(from.as_str()), Some(to.as_str())];
+        out.extend(text::content(names, [&before.bytes, &after.bytes], None));
+    }
     out
 }
 
@@ -260,50 +258,25 @@ pub(super) fn difference(path: &TreePath, before: Option<File>, after: Option<Fi
     if before.is_some() && after.is_some() && kind(&before) != kind(&after) {
         return [difference(path, before, None), difference(path, None, after)].concat();
     }
-    let bytes = |f: &Option<File>| f.as_ref().map(|f| f.bytes.to_vec()).unwrap_or_default();
-    let (old, new) = (bytes(&before), bytes(&after));
-    let index = text::index_line(&old, &new, 11, None);
-    let zero = "0".repeat(11);
-    let mut out = match (&before, &after) {
-        (Some(then), Some(now)) if then.mode == now.mode => {
-            text::header(path.as_str(), path.as_str(), &old, &new, now.mode.as_str())
-        }
+    let mut out = format!("diff --git a/{path} b/{path}\n");
+    let mut kept = None;
+    match (&before, &after) {
+        (Some(then), Some(now)) if then.mode == now.mode => kept = Some(now.mode.as_str()),
         (Some(then), Some(now)) => {
             let (then, now) = (then.mode.as_str(), now.mode.as_str());
-            let modes = format!("old mode {then}\nnew mode {now}\n");
-            let names = format!("--- a/{path}\n+++ b/{path}\n");
-            let text = if old == new { String::new() } else { index + &names };
-            format!("diff --git a/{path} b/{path}\n{modes}{text}").into_bytes()
+            out.push_str(&format!("old mode {then}\nnew mode {now}\n"));
         }
-        (None, Some(now)) => {
-            let id = &index["index ".len()..].split_once("..").map_or("", |(_, new)| new.trim());
-            let mode = now.mode.as_str();
-            let names = if new.is_empty() {
-                String::new()
-            } else {
-                format!("--- /dev/null\n+++ b/{path}\n")
-            };
-            format!(
-                "diff --git a/{path} b/{path}\nnew file mode {mode}\nindex {zero}..{id}\n{names}"
-            )
-            .into_bytes()
-        }
-        (Some(then), None) => {
-            let id = index["index ".len()..].split_once("..").map_or("", |(old, _)| old);
-            let mode = then.mode.as_str();
-            let names = if old.is_empty() {
-                String::new()
-            } else {
-                format!("--- a/{path}\n+++ /dev/null\n")
-            };
-            format!(
-                "diff --git a/{path} b/{path}\ndeleted file mode {mode}\nindex {id}..{zero}\n{names}"
-            )
-            .into_bytes()
-        }
+        (None, Some(now)) => out.push_str(&format!("new file mode {}\n", now.mode.as_str())),
+        (Some(then), None) => out.push_str(&format!("deleted file mode {}\n", then.mode.as_str())),
         (None, None) => return Vec::new(),
-    };
-    let (old, new) = (lines(&old), lines(&new));
-    out.extend(text::hunks(&old, &text::edits(&old, &new)));
+    }
+    let bytes = |f: &Option<File>| f.as_ref().map(|f| f.bytes.clone());
+    let (old, new) = (bytes(&before), bytes(&after));
+    let mut out = out.into_bytes();
+    if old != new {
+        let names = [&old, &new].map(|side| side.as_ref().map(|_| path.as_str()));
+        let sides = [&old, &new].map(|side| side.as_deref().unwrap_or_default());
+        out.extend(text::content(names, sides, kept));
+    }
     out
 }

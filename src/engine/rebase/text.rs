@@ -3,12 +3,16 @@
 use std::ops::Range;
 
 use crate::locate::Edit;
+use crate::merge::lines;
+use crate::patch::binary;
 use crate::snapshot::ObjectId;
 
 /// Lines of context around a change, as git shows them.
 const CONTEXT: usize = 3;
 /// The most bytes of a section heading, as git cuts them.
 const HEADING: usize = 80;
+/// Digits of a blob id in a patch that is made again.
+const DIGITS: usize = 11;
 
 /// The hunks that turn `text` into what `edits` make of it. The edits are
 /// sorted and do not meet; those whose context meets share a hunk.
@@ -104,18 +108,33 @@ pub(super) fn edits(old: &[&[u8]], new: &[&[u8]]) -> Vec<Edit> {
         .collect()
 }
 
-/// A git header for a file that stays what it is, with its blob ids.
-pub(super) fn header(
-    old_name: &str,
-    new_name: &str,
-    old: &[u8],
-    new: &[u8],
-    mode: &str,
+/// The change of a file's bytes as a git patch: its `index` line, its names (nothing stands
+/// for no file), and hunks or, of bytes that are no text, the whole of both sides.
+/// `mode` is that of both.
+pub(super) fn content(
+    names: [Option<&str>; 2],
+    [old, new]: [&[u8]; 2],
+    mode: Option<&str>,
 ) -> Vec<u8> {
-    let mut out = format!("diff --git a/{old_name} b/{new_name}\n");
-    out.push_str(&index_line(old, new, 11, Some(mode)));
-    out.push_str(&format!("--- a/{old_name}\n+++ b/{new_name}\n"));
-    out.into_bytes()
+    let is_binary = old.contains(&0) || new.contains(&0);
+    let digits = if is_binary { 40 } else { DIGITS };
+    let id = |name: Option<&str>, bytes: &[u8]| match name {
+        Some(_) => ObjectId::of_blob(bytes).to_string()[..digits].to_owned(),
+        None => "0".repeat(digits),
+    };
+    let mode = mode.map(|m| format!(" {m}")).unwrap_or_default();
+    let mut out = format!("index {}..{}{mode}\n", id(names[0], old), id(names[1], new));
+    if is_binary {
+        return [out.into_bytes(), binary::print(old, new)].concat();
+    }
+    if !(old.is_empty() && new.is_empty()) {
+        for (sign, name, side) in [("---", names[0], "a/"), ("+++", names[1], "b/")] {
+            let name = name.map_or_else(|| "/dev/null".to_owned(), |name| format!("{side}{name}"));
+            out.push_str(&format!("{sign} {name}\n"));
+        }
+    }
+    let (old, new) = (lines(old), lines(new));
+    [out.into_bytes(), hunks(&old, &edits(&old, &new))].concat()
 }
 
 /// An `index` line, its ids cut to `digits`.
@@ -135,7 +154,6 @@ mod tests {
 
     use super::*;
     use crate::apply::Ground;
-    use crate::merge::lines;
     use crate::patch::parse;
     use crate::snapshot::{File, MemoryTree, Mode, Tree, TreePath};
 
@@ -172,8 +190,9 @@ mod tests {
             let (then, now) = (lines(old.as_bytes()), lines(new.as_bytes()));
             let edits = edits(&then, &now);
             prop_assume!(!edits.is_empty());
-            let mut bytes = header("f", "f", old.as_bytes(), new.as_bytes(), "100644");
-            bytes.extend(hunks(&then, &edits));
+            let mut bytes = b"diff --git a/f b/f\n".to_vec();
+            let sides = [old.as_bytes(), new.as_bytes()];
+            bytes.extend(content([Some("f"), Some("f")], sides, Some("100644")));
             let parsed = parse(&bytes).expect("it parses");
             let mut ground = Ground::mapped(&tree, &tree);
             let report = ground.apply("p", &parsed, 1).expect("judged");

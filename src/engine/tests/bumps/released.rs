@@ -6,7 +6,7 @@ use mlx_overlay_engine::lay::lay;
 use mlx_overlay_engine::listing::Listing;
 use mlx_overlay_engine::pin::Project;
 use mlx_overlay_engine::rebase::{
-    Decision, Decisions, Names, NewPin, Outcome, Part, Stop, plan, publish,
+    Decision, Decisions, Names, NewPin, Outcome, Part, Shown, Stop, plan, publish,
 };
 use mlx_overlay_engine::series::Series;
 use mlx_overlay_engine::snapshot::{Tree, TreePath};
@@ -242,7 +242,8 @@ fn planned() {
     let Some(Stop::Entry { report, parts }) = &first.stop else { panic!("{first:?}") };
     assert_eq!((report.name.as_str(), first.entries.len()), ("abort", 0));
     let [Part::Work(file)] = &parts[..] else { panic!("{parts:?}") };
-    let marked = String::from_utf8(file.marked.bytes.to_vec()).unwrap();
+    let Shown::Merged(marked) = &file.shown else { panic!("{file:?}") };
+    let marked = String::from_utf8(marked.bytes.to_vec()).unwrap();
     assert!(marked.contains("bool is_main_thread() {"), "upstream's side is there");
     assert!(marked.contains("=======\n") && marked.contains("  std::terminate();\n"), "and ours");
 }

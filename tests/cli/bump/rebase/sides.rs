@@ -149,7 +149,15 @@ fn binary() {
     run.assert_status(1);
     assert!(run.stderr().contains("nothing of `other` is left"), "{}", run.shown());
     fs::copy(sides.join("entry/x.bin"), &work).unwrap();
-    go_on(&bump).assert_status(0);
+    // Bytes are no lines: no note is asked for.
+    bump.run(&["rebase", "--continue"]).assert_status(0);
+    let patch = format!("{}/other.patch", bump.series().0);
+    assert!(bump.read(&patch).contains("\nGIT binary patch\nliteral 6\n"), "{}", bump.read(&patch));
+    git(&bump.tool.path("clone"), &["checkout", "-q", "files"]);
+    git(
+        &bump.tool.path("clone"),
+        &["apply", "--check", &bump.tool.path(&patch).display().to_string()],
+    );
     bump.run(&["apply", "--out", "out-new"]).assert_status(0);
     assert_eq!(fs::read(bump.tool.path("out-new/x.bin")).unwrap(), [0, 159, 10, 255, 0, 2]);
     assert_eq!(bump.run(&["drift", "--to", "files"]).status(), Some(0));
