@@ -24,7 +24,7 @@ use crate::snapshot::ObjectId;
 use crate::work_folder::{self, LOCK, Owner};
 
 use super::publish::{clear, io, remove, require_free, restore, write};
-use super::work::{change, finished, in_work, no_file, sides, unlisted, write_work};
+use super::work::{change, changed_sides, finished, in_work, no_file, sides, unlisted, write_work};
 use super::{Decision, Decisions, Part, RebaseError, Shown, markers, plan};
 
 pub use super::work::{Unresolved, sides_folder, work_folder, work_path};
@@ -216,8 +216,10 @@ impl Session {
         original: &[u8],
     ) -> Result<Result<Decision, Unresolved>, RebaseError> {
         let work = work_folder(&self.root);
-        if let Some(unlisted) = unlisted(&self.root, in_work(parts).map(|f| &f.path))? {
-            return Ok(Err(unlisted));
+        let listed = in_work(parts).map(|f| &f.path);
+        let lost = [unlisted(&self.root, listed)?, changed_sides(&self.root, parts)?];
+        if let Some(lost) = lost.into_iter().flatten().next() {
+            return Ok(Err(lost));
         }
         let prose = crate::patch::parse(original)
             .ok()

@@ -108,8 +108,47 @@ pub(super) fn unlisted<'p>(
 ) -> Result<Option<Unresolved>, RebaseError> {
     let listed: Vec<PathBuf> =
         listed.into_iter().flat_map(|path| with_draft(&work_path(root, path))).collect();
+    let mut paths = files_in(work_folder(root))?;
+    paths.retain(|path| !listed.contains(path));
+    Ok((!paths.is_empty()).then_some(Unresolved::Unlisted { paths }))
+}
+
+/// What lies beside the work folder and was not put there so: it would be lost too.
+pub(super) fn changed_sides(
+    root: &Path,
+    parts: &[Part],
+) -> Result<Option<Unresolved>, RebaseError> {
+    let written: Vec<(PathBuf, &File)> = in_work(parts)
+        .filter_map(|file| match &file.shown {
+            Shown::Sides(versions) => Some(sides(root, &file.path, versions)),
+            Shown::Merged(_) => None,
+        })
+        .flatten()
+        .map(|(_, path, file)| (path, file))
+        .collect();
+    let is_as_written = |found: &PathBuf| {
+        written.iter().any(|(path, file)| {
+            let [whole, draft] = with_draft(path);
+            *found == draft || *found == whole && stands(found, file)
+        })
+    };
+    let mut paths = files_in(sides_folder(root))?;
+    paths.retain(|path| !is_as_written(path));
+    Ok((!paths.is_empty()).then_some(Unresolved::Unlisted { paths }))
+}
+
+/// Whether a file's bytes, or where a link leads to, are these.
+fn stands(path: &Path, file: &File) -> bool {
+    match fs::read_link(path) {
+        Ok(target) => file.mode == Mode::Symlink && target.as_os_str().as_bytes() == &*file.bytes,
+        Err(_) => fs::read(path).is_ok_and(|bytes| bytes[..] == file.bytes[..]),
+    }
+}
+
+/// All that is no folder below a folder, in order.
+fn files_in(folder: PathBuf) -> Result<Vec<PathBuf>, RebaseError> {
     let mut paths = Vec::new();
-    let mut folders = vec![work_folder(root)];
+    let mut folders = vec![folder];
     while let Some(folder) = folders.pop() {
         let cannot = || io(&folder, "cannot be listed");
         let items = match fs::read_dir(&folder) {
@@ -124,9 +163,8 @@ pub(super) fn unlisted<'p>(
             }
         }
     }
-    paths.retain(|path| !listed.contains(path));
     paths.sort();
-    Ok((!paths.is_empty()).then_some(Unresolved::Unlisted { paths }))
+    Ok(paths)
 }
 
 /// The files among the parts of an entry.

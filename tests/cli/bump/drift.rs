@@ -368,7 +368,7 @@ fn drift_numbers() {
     );
     assert_ne!(series, SERIES);
     bump.write(&format!("{}/series.toml", bump.folder(0)), &series);
-    fs::remove_file(bump.tool.path(&format!("{}/other.patch", bump.folder(0)))).unwrap();
+    fs::remove_file(bump.tool.path(format!("{}/other.patch", bump.folder(0)))).unwrap();
     let run = bump.run(&["drift", "--to", "main", "--all"]);
     run.assert_status(1);
     assert!(run.stdout().contains("conflict     ours, hunk 2  q.h"), "{}", run.shown());

@@ -143,6 +143,20 @@ fn binary() {
     for told in ["which file is wanted is open", "the entry's is ", "sides/entry/x.bin", "--skip"] {
         assert!(run.stderr().contains(told), "{told}\n{}", run.shown());
     }
+    // What a person changes or puts there is not lost.
+    for name in ["entry/x.bin", "mine.txt"] {
+        let before = fs::read(sides.join(name)).ok();
+        fs::write(sides.join(name), "mine").unwrap();
+        let run = bump.run(&["rebase", "--continue"]);
+        run.assert_status(1);
+        let told = format!("{name}; with the work folder it would be lost");
+        assert!(run.stderr().contains(&told), "{}", run.shown());
+        assert_eq!(fs::read(sides.join(name)).unwrap(), b"mine");
+        match before {
+            Some(bytes) => fs::write(sides.join(name), bytes).unwrap(),
+            None => fs::remove_file(sides.join(name)).unwrap(),
+        }
+    }
     // Upstream's: nothing is left of the entry.
     fs::copy(sides.join("upstream/x.bin"), &work).unwrap();
     let run = bump.run(&["rebase", "--continue"]);
