@@ -8,7 +8,7 @@ use mlx_overlay_engine::listing::Listing;
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::registry::{Network, Registry, RegistryError};
 use mlx_overlay_engine::series::Series;
-use mlx_overlay_engine::snapshot::{MemoryTree, Remembered, Tree, TreePath};
+use mlx_overlay_engine::snapshot::{MemoryTree, ObjectId, Remembered, Tree, TreePath};
 use mlx_overlay_engine::source::SnapshotSource;
 
 use super::commands::fetch::{SourceArgs, cargo_home, network};
@@ -94,10 +94,23 @@ impl Start {
         Ok(Self { project, pin, series, tree, history })
     }
 
-    /// What a series that does not hold at its own pin is told of it.
-    fn not_at_pin(&self, error: DriftError) -> CommandError {
+    /// An error, with what to do where the series does not hold at its own pin.
+    #[must_use]
+    pub fn not_at_pin(&self, error: DriftError) -> CommandError {
         let apply = Apply::at(&self.project, &self.pin, None, None).with("--dry-run");
-        CommandError::from(error).hint(format!("{apply} says what does not hold, and where"))
+        let own = matches!(error, DriftError::NotAtPin { .. });
+        let hint = own.then(|| format!("{apply} says what does not hold, and where"));
+        hint.into_iter().fold(error.into(), CommandError::hint)
+    }
+
+    /// The history that has both pin and target, and the target's commit there.
+    pub fn way(&self, target: &Target, ui: &mut Ui) -> Option<(&History, ObjectId)> {
+        let (history, commit) = (self.history.as_ref()?, target.commit.as_ref()?);
+        if !history.has(self.pin.commit) {
+            ui.warn("this history does not have the pin's commit: no causes can be named");
+            return None;
+        }
+        Some((history, commit.id))
     }
 
     /// Judges the series at its own pin, where it must hold, and finds the upstream
@@ -107,23 +120,11 @@ impl Start {
     /// The series does not hold at its pin, or pin and target have no ancestor in
     /// common.
     pub fn known(&self, target: &Target, ui: &mut Ui) -> Result<Known<'_>, CommandError> {
-        let ends = self.history.as_ref().zip(target.commit.as_ref());
-        let ends = ends.filter(|(history, _)| {
-            let has = history.has(self.pin.commit);
-            if !has {
-                ui.warn("this history does not have the pin's commit: no causes can be named");
-            }
-            has
-        });
-        let (at_pin, line) = judge_pin(
-            &self.series,
-            self.tree.as_ref(),
-            self.pin.commit,
-            ends.map(|(history, commit)| (history, commit.id)),
-        );
+        let way = self.way(target, ui);
+        let (at_pin, line) = judge_pin(&self.series, self.tree.as_ref(), self.pin.commit, way);
         let at_pin = at_pin?;
         at_pin.require_pin().map_err(|e| self.not_at_pin(e))?;
-        Ok(Known { at_pin, way: ends.map(|(history, _)| history).zip(line?) })
+        Ok(Known { at_pin, way: way.map(|(history, _)| history).zip(line?) })
     }
 
     /// The pin as reports name it.

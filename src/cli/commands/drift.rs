@@ -1,8 +1,8 @@
 //! `overlay drift`: the series on another upstream commit, pin unmoved.
 
-use mlx_overlay_engine::drift::{Report, judge, judge_and_trace};
+use mlx_overlay_engine::drift::{Report, judge_and_trace};
 
-use crate::cli::ends::{EndArgs, Known, Start, Target};
+use crate::cli::ends::{EndArgs, Start, Target};
 use crate::cli::error::{CommandError, Outcome};
 use crate::cli::render_drift::{self, Shown};
 use crate::cli::ui::{Format, Ui};
@@ -68,16 +68,13 @@ pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
 /// # Errors
 /// As [`run`].
 pub fn report(start: &Start, target: &Target, ui: &mut Ui) -> Result<Report, CommandError> {
-    let (series, pin) = (&start.series, start.tree.as_ref());
-    let Known { at_pin, way } = start.known(target, ui)?;
-    let tree = target.tree.as_ref();
-    let (found, trace) = match way {
-        Some((history, line)) => {
-            let (found, trace) =
-                judge_and_trace(series, pin, &at_pin, tree, history, &line, &target.id)?;
-            (found, Some(trace))
-        }
-        None => (judge(series, pin, tree, &target.id)?, None),
-    };
+    let way = start.way(target, ui);
+    let (found, trace) = judge_and_trace(
+        &start.series,
+        (start.tree.as_ref(), start.pin.commit),
+        (target.tree.as_ref(), &target.id),
+        way,
+    )
+    .map_err(|e| start.not_at_pin(e))?;
     Ok(Report::new(start.end(), target.end.clone(), found, trace))
 }

@@ -71,25 +71,30 @@ pub fn judge_pin(
     )
 }
 
-/// Judges the series at the target, and at every commit of the line to it, the
-/// one beside the other.
+/// Judges the series at the target, and, one beside the other, at its own pin and at
+/// every commit on the way from there, where a history has both.
 ///
 /// # Errors
-/// Those of [`judge`] and of [`trace`].
+/// Those of [`judge`], [`line`] and [`trace`]; the series does not hold at its pin.
 pub fn judge_and_trace(
     series: &Series,
-    pin: &dyn Tree,
-    at_pin: &Judgement,
-    target: &dyn Tree,
-    history: &History,
-    line: &Line,
-    id: &str,
-) -> Result<(Judgement, Trace), DriftError> {
-    let (found, trace) = rayon::join(
-        || judge(series, pin, target, id),
-        || trace_line(series, pin, at_pin, history, line, id),
-    );
-    Ok((found?, trace?))
+    (pin, commit): (&dyn Tree, ObjectId),
+    (target, id): (&dyn Tree, &str),
+    way: Option<(&History, ObjectId)>,
+) -> Result<(Judgement, Option<Trace>), DriftError> {
+    let traced = || -> Result<Option<Trace>, DriftError> {
+        let (at_pin, line) = judge_pin(series, pin, commit, way);
+        let at_pin = at_pin?;
+        at_pin.require_pin()?;
+        let Some((history, line)) = way.map(|(history, _)| history).zip(line?) else {
+            return Ok(None);
+        };
+        trace_line(series, pin, &at_pin, history, &line, id).map(Some)
+    };
+    // Without its pin nothing can be said of the target, so this error counts first.
+    let (trace, found) = rayon::join(traced, || judge(series, pin, target, id));
+    let trace = trace?;
+    Ok((found?, trace))
 }
 
 /// Judges the series at every commit of the line, given what it is at its pin.
