@@ -17,6 +17,8 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("fetch/a damaged archive of cargo's is fetched again", needs(), damaged);
     suite.test_needing("apply/a-partial-tree-asks-again", needs(), partial_asks_again);
     suite.test_needing("apply/at-a-package-without-its-folder", needs(), no_folder);
+    suite.test_needing("apply/at-a-package-the-pin-does-not-name", needs(), unnamed);
+    suite.test_needing("apply/at-a-vendored-package-of-another-tree", needs(), other_tree);
     suite.test_needing("apply/at-a-release-that-breaks-a-contract", needs(), broken_contract);
 }
 
@@ -45,12 +47,13 @@ impl Setting {
         setting
     }
 
-    fn publish(&self, version: &str, sources: &[(&str, &str)]) {
+    fn publish(&self, version: &str, sources: &[(&str, &str)]) -> Vec<u8> {
         let path = |name| self.project.tool.path(name);
         let (made, home) = (path("made"), path("cargo-home"));
         let archive = crates::publish(&made, &home, &self.files, version, sources);
-        self.files.put(&crates::archive(version), archive);
+        self.files.put(&crates::archive(version), archive.clone());
         fs::remove_dir_all(made).unwrap();
+        archive
     }
 
     fn run(&self, arguments: &[&str]) -> Run {
@@ -138,6 +141,66 @@ fn no_folder() {
     // The folder is a part of the name, so that two of one crate have two places.
     let name = format!("{}-at-overlay-sample-1.2.3-vendor-up", &setting.project.commit[..8]);
     assert!(folder.join(name).join("a.txt").exists());
+}
+
+/// Nothing in the pin says what the package is: then the archive does that cargo
+/// fetched, whatever became of the files since.
+fn unnamed() {
+    let setting = Setting::new(&WHOLE);
+    setting.publish("1.2.4", &WHOLE);
+    let at = "crate:overlay-sample@1.2.4:vendor/up";
+    let apply = |out: &str, more: &[&str]| {
+        setting.run(&[&["apply", "--at", at, "--out", out], more].concat())
+    };
+    let laid = |out: &str| fs::read_to_string(setting.project.tool.path(out).join("a.txt"));
+    apply("one", &[]).assert_status(0);
+    let file = setting.in_home("src", "overlay-sample-1.2.4/vendor/up/a.txt");
+    fs::write(&file, "spoilt\n").unwrap();
+    apply("two", &["--offline"]).assert_status(0);
+    assert_eq!(laid("two").unwrap(), "a\n");
+
+    let archive = setting.in_home("cache", "overlay-sample-1.2.4.crate");
+    fs::write(&archive, "cut").unwrap();
+    let offline = apply("three", &["--offline"]);
+    offline.assert_status(4);
+    assert!(
+        offline.stderr().contains("overlay-sample-1.2.4.crate` is damaged"),
+        "{}",
+        offline.shown()
+    );
+    fs::remove_file(&archive).unwrap();
+    let offline = apply("three", &["--offline"]);
+    offline.assert_status(4);
+    assert!(offline.stderr().contains("is not on this machine"), "{}", offline.shown());
+    apply("three", &[]).assert_status(0);
+    assert_eq!(laid("three").unwrap(), "a\n");
+}
+
+/// What `mlx-pin.toml` states of a package holds for a vendored one too.
+fn other_tree() {
+    let setting = Setting::new(&WHOLE);
+    setting.run(&["fetch"]).assert_status(0);
+    let path = |name: &str| setting.project.tool.path(name);
+    let archive = fs::read(setting.in_home("cache", "overlay-sample-1.2.3.crate")).unwrap();
+    let unpacked = setting.in_home("src", "overlay-sample-1.2.3");
+    crates::vendor(&path("cargo-home"), &path("vendored"), &unpacked, &archive);
+    let at = format!("{SAMPLE}:vendor/up");
+    setting.run(&["apply", "--at", &at, "--out", "one"]).assert_status(0);
+
+    let pin = fs::read_to_string(path("mlx-pin.toml")).unwrap();
+    let (facts, snapshot) = pin.split_once("[[snapshot]]").unwrap();
+    let tree = snapshot.split('"').nth(3).unwrap();
+    let wrong = snapshot.replace(tree, &"1".repeat(40));
+    setting.project.write("mlx-pin.toml", &format!("{facts}[[snapshot]]{wrong}"));
+    let told = format!("is the tree {tree}, and mlx-pin.toml states 1111");
+    let fetched = setting.run(&["fetch"]);
+    fetched.assert_status(0);
+    assert!(fetched.stderr().contains(&told), "{}", fetched.shown());
+    assert!(fetched.stdout().contains("whole all 2 files"), "{}", fetched.shown());
+    let refused = setting.run(&["apply", "--at", &at, "--out", "two"]);
+    refused.assert_status(4);
+    assert!(refused.stderr().contains(&told), "{}", refused.shown());
+    assert!(!path("two").exists());
 }
 
 /// A contract that does not hold is as fatal on a trial tree as a conflict,

@@ -1,7 +1,7 @@
 //! A crate registry on the loopback, and a cargo home that knows no other.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sha2::{Digest, Sha256};
@@ -59,13 +59,54 @@ pub fn publish(
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let archive = made.join(format!("target/package/overlay-sample-{version}.crate"));
     let archive = fs::read(archive).unwrap();
-    let sum: String = Sha256::digest(&archive).iter().map(|b| format!("{b:02x}")).collect();
+    let sum = sum(&archive);
     let entry = format!(
         "{{\"name\":\"overlay-sample\",\"vers\":\"{version}\",\"deps\":[],\"features\":{{}},\
          \"links\":\"mlx\",\"yanked\":false,\"cksum\":\"{sum}\"}}\n"
     );
     files.append("/index/ov/er/overlay-sample", entry.as_bytes());
     archive
+}
+
+/// Makes `home` one that takes `overlay-sample` from the folder `vendored`, as
+/// after `cargo vendor`, with the files that cargo unpacked to `unpacked` from an
+/// archive of this sum. Gives the package's folder.
+///
+/// # Panics
+/// A folder cannot be read or written.
+pub fn vendor(home: &Path, vendored: &Path, unpacked: &Path, archive: &[u8]) -> PathBuf {
+    let package = vendored.join("overlay-sample");
+    let mut sums = serde_json::Map::new();
+    let mut folders = vec![unpacked.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for item in fs::read_dir(folder).unwrap() {
+            let path = item.unwrap().path();
+            let name = path.strip_prefix(unpacked).unwrap().to_path_buf();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !name.ends_with(".cargo-ok") {
+                let to = package.join(&name);
+                fs::create_dir_all(to.parent().unwrap()).unwrap();
+                fs::copy(&path, &to).unwrap();
+                sums.insert(name.display().to_string(), sum(&fs::read(&to).unwrap()).into());
+            }
+        }
+    }
+    let sums = serde_json::json!({ "files": sums, "package": sum(archive) });
+    fs::write(package.join(".cargo-checksum.json"), sums.to_string()).unwrap();
+    let config = home.join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let kept = text.split("[source").next().unwrap();
+    let source = format!(
+        "[source.crates-io]\nreplace-with = 'v'\n[source.v]\ndirectory = '{}'\n",
+        vendored.display()
+    );
+    fs::write(&config, format!("{kept}{source}")).unwrap();
+    package
+}
+
+fn sum(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// Where the archive of a version is asked for.

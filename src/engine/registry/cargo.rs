@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{Network, Registry, RegistryError};
+use super::{MARKER, Network, Registry, RegistryError};
 use crate::source::CrateSource;
+
+/// No marker of cargo's: it holds another for one of a broken unpacking.
+const SPOILT: &[u8] = b"damaged";
 
 impl Registry<'_> {
     /// The folder of a crate's unpacked source, fetched if it is not there.
@@ -87,7 +90,7 @@ impl Registry<'_> {
             let (registry, indexes) = (&registry, &indexes);
             indexes.iter().filter_map(move |index| {
                 let name = format!("{}-{}", package.name, package.version);
-                let unpacked = registry.join("src").join(index).join(&name).join(".cargo-ok");
+                let unpacked = registry.join("src").join(index).join(&name).join(MARKER);
                 let archive = registry.join("cache").join(index).join(format!("{name}.crate"));
                 let bytes = (!unpacked.is_file()).then(|| std::fs::read(&archive).ok())??;
                 let stated = package.checksum.as_ref()?;
@@ -110,7 +113,7 @@ impl Registry<'_> {
         folder: &Path,
     ) -> Result<(), RegistryError> {
         let _lock = self.lock()?;
-        let marker = folder.join(".cargo-ok");
+        let marker = folder.join(MARKER);
         if !marker.is_file() {
             return Ok(());
         }
@@ -122,7 +125,7 @@ impl Registry<'_> {
         };
         let mut damaged = Vec::new();
         if self.network == Network::Allowed
-            && let Some(archive) = archive_of(folder)
+            && let Some(archive) = archive_of(folder).filter(|archive| archive.is_file())
             && let Some(stated) = stated_sum(&manifest, wanted)
         {
             let bytes = std::fs::read(&archive).map_err(failed(&archive))?;
@@ -131,16 +134,31 @@ impl Registry<'_> {
             }
         }
         // cargo clears and unpacks a folder whose marker it cannot read.
-        std::fs::write(&marker, "damaged")
-            .map_err(|source| RegistryError::Write { path: marker, source })?;
+        let write = |bytes: &[u8]| {
+            std::fs::write(&marker, bytes)
+                .map_err(|source| RegistryError::Write { path: marker.clone(), source })
+        };
+        let whole = std::fs::read(&marker).map_err(failed(&marker))?;
+        write(SPOILT)?;
         self.begin(&format!("unpacking {wanted} again with cargo"));
-        self.fetch_without(&damaged, || match self.network {
+        let unpacked = self.fetch_without(&damaged, || match self.network {
             Network::Allowed => self.fetch(&text),
             Network::OffLimits => {
                 let offline = ["fetch", "--offline", "--color", "never", "--manifest-path", &text];
                 self.run("cargo", &offline).map(drop)
             }
-        })
+        });
+        // Where cargo had nothing to unpack, all is as it was.
+        if unpacked.is_err() && std::fs::read(&marker).is_ok_and(|bytes| bytes == SPOILT) {
+            write(&whole)?;
+        }
+        unpacked
+    }
+
+    /// The SHA-256 that the index states for a crate; none where the user's
+    /// set-up has it from elsewhere than a registry.
+    pub(super) fn stated_sum(&self, wanted: &CrateSource) -> Result<Option<String>, RegistryError> {
+        Ok(stated_sum(&self.manifest(wanted)?, wanted))
     }
 
     fn manifest(&self, wanted: &CrateSource) -> Result<PathBuf, RegistryError> {
@@ -204,12 +222,12 @@ struct Package {
     manifest_path: PathBuf,
 }
 
-/// The archive that cargo unpacked to `…/registry/src/<index>/<package>`.
-fn archive_of(folder: &Path) -> Option<PathBuf> {
+/// The archive that cargo unpacked to `…/registry/src/<index>/<package>`, there or
+/// not.
+pub(super) fn archive_of(folder: &Path) -> Option<PathBuf> {
     let (index, src) = (folder.parent()?, folder.parent()?.parent()?);
     let name = format!("{}.crate", folder.file_name()?.to_str()?);
-    let archive = src.parent()?.join("cache").join(index.file_name()?).join(name);
-    archive.is_file().then_some(archive)
+    Some(src.parent()?.join("cache").join(index.file_name()?).join(name))
 }
 
 /// A package of a lock file.

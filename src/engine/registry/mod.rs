@@ -2,6 +2,7 @@
 //! for. No registry is named here, and nothing of a package is trusted that
 //! nothing proves.
 
+mod archive;
 mod bridge;
 mod cargo;
 mod pip;
@@ -183,6 +184,8 @@ pub enum RegistryError {
 
 /// What `cargo vendor` writes beside a package: the SHA-256 of each of its files.
 const SUMS: &str = ".cargo-checksum.json";
+/// What cargo puts beside the files of a package once all of it is unpacked.
+const MARKER: &str = ".cargo-ok";
 
 impl<'a> Registry<'a> {
     /// The registries, through cargo and pip as this process would run them.

@@ -5,8 +5,9 @@ use std::io;
 
 use serde::Serialize;
 
-use super::Registry;
 use super::bridge::cross;
+use super::released::{stated_tree, tree_of};
+use super::{Registry, RegistryError};
 use crate::listing::{Listed, Listing};
 use crate::pin::PinSnapshot;
 use crate::snapshot::{Entry, File, MemoryTree, Mode, ObjectId, ReadError, Tree, TreePath};
@@ -58,12 +59,17 @@ impl ProvenTree {
                 Part { source: snapshot.source.to_string(), files: 0, bridged: 0, problem: None };
             match registry.released(&snapshot.source, Some(&snapshot.whole)) {
                 Ok(released) => {
+                    let other = other_tree(snapshot, &released);
                     part.files = take_fitting(&listing, &released, &mut files);
                     if let Some(bridge) = &snapshot.bridge {
                         let before = files.len();
                         part.problem = cross(&listing, &released, bridge, &mut files).err();
                         part.bridged = files.len() - before;
                     }
+                    part.problem = match (other, part.problem) {
+                        (Some(other), Some(bridge)) => Some(format!("{other}; {bridge}")),
+                        (other, bridge) => other.or(bridge),
+                    };
                 }
                 Err(failure) => {
                     part.problem = Some(message(&failure));
@@ -97,6 +103,13 @@ impl Coverage {
             parts.iter().filter(|p| p.files + p.bridged > 0).map(|p| p.source.as_str()).collect();
         format!("{proven} of {listed} files, each proven by its blob id, from {}", names.join(", "))
     }
+}
+
+/// What there is to say of a crate that is another than the pin states.
+fn other_tree(snapshot: &PinSnapshot, released: &MemoryTree) -> Option<String> {
+    let (stated, found) = (stated_tree(Some(&snapshot.whole))?, tree_of(released));
+    let package = snapshot.source.to_string();
+    (found != stated).then(|| message(&RegistryError::OtherTree { package, found, stated }))
 }
 
 /// Takes from `released` the files that are the listing's and not here yet.

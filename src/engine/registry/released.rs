@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
 use super::cargo::hex;
-use super::{Registry, RegistryError, SUMS};
+use super::{MARKER, Registry, RegistryError, SUMS};
 use crate::listing::{Listed, Listing};
 use crate::pin::Whole;
 use crate::snapshot::{File, MemoryTree, Mode, ObjectId, TreePath};
 use crate::source::{CrateSource, SnapshotSource, WheelSource};
 
-/// What one wheel may unfold to: no tree of sources comes near it.
-const MOST_BYTES: u64 = 1 << 30;
+/// What one package may unfold to: no tree of sources comes near it.
+pub(super) const MOST_BYTES: u64 = 1 << 30;
 
 impl Registry<'_> {
     /// The files of a released tree, as the package has them. No file is
@@ -35,7 +35,10 @@ impl Registry<'_> {
         whole: Option<&Whole>,
     ) -> Result<MemoryTree, RegistryError> {
         match source {
-            SnapshotSource::Crate(wanted) => Ok(self.released_crate(wanted, stated_tree(whole))?.1),
+            SnapshotSource::Crate(wanted) => {
+                let root = self.crate_source(wanted)?;
+                self.read_or_mend(wanted, &root, stated_tree(whole))
+            }
             SnapshotSource::Wheel(wanted) => {
                 let sum = match whole {
                     Some(Whole::Sha256(sum)) => Some(sum.as_str()),
@@ -50,7 +53,8 @@ impl Registry<'_> {
     }
 
     /// As [`Registry::released`], where no file is proven by itself: the package is
-    /// what cargo knows of it, and what the pin states where it does.
+    /// what the pin states where it does, else what the archive holds whose sum
+    /// the index states; of a vendored one the sums that cargo wrote must fit too.
     ///
     /// # Errors
     /// Those of [`Registry::released`], or the package is damaged or another.
@@ -61,44 +65,47 @@ impl Registry<'_> {
     ) -> Result<MemoryTree, RegistryError> {
         let SnapshotSource::Crate(wanted) = source else { return self.released(source, whole) };
         let stated = stated_tree(whole);
-        let (root, tree) = self.released_crate(wanted, stated)?;
-        if root.join(SUMS).is_file() {
-            // Vendored: cargo leaves files out, and says what the others are.
-            require_vendored(&root, wanted)?;
-        } else if let Some(stated) = stated {
-            let (package, found) = (source.to_string(), tree_of(&tree));
-            if found != stated {
-                return Err(RegistryError::OtherTree { package, found, stated });
+        let root = self.crate_source(wanted)?;
+        let tree = match stated {
+            // Vendored: cargo says what the files are.
+            _ if root.join(SUMS).is_file() => {
+                require_vendored(&root, wanted)?;
+                read_crate(&root, wanted)?
             }
+            Some(_) => self.read_or_mend(wanted, &root, stated)?,
+            None => self.as_fetched(wanted, &root)?,
+        };
+        match stated.filter(|stated| tree_of(&tree) != *stated) {
+            Some(stated) => {
+                let (package, found) = (source.to_string(), tree_of(&tree));
+                Err(RegistryError::OtherTree { package, found, stated })
+            }
+            None => Ok(tree),
         }
-        Ok(tree)
     }
 
-    fn released_crate(
+    /// The files of a crate that cargo unpacked to `root`; where they are not the
+    /// stated tree, as it unpacks them again.
+    fn read_or_mend(
         &self,
         wanted: &CrateSource,
+        root: &Path,
         tree: Option<ObjectId>,
-    ) -> Result<(PathBuf, MemoryTree), RegistryError> {
-        let root = self.crate_source(wanted)?;
-        let read = || match &wanted.folder {
-            Some(folder) => read_folder(&root.join(folder.as_str()), wanted),
-            None => read_folder(&root, wanted),
-        };
-        let found = read();
-        let found = match (&found, tree) {
+    ) -> Result<MemoryTree, RegistryError> {
+        let found = read_crate(root, wanted);
+        match (&found, tree) {
             (Ok(_), None) => found,
             (Ok(files), Some(tree)) if tree_of(files) == tree => found,
             _ => {
-                self.mend_crate(wanted, &root)?;
-                read()
+                self.mend_crate(wanted, root)?;
+                read_crate(root, wanted)
             }
-        };
-        found.map(|found| (root, found))
+        }
     }
 }
 
 /// The tree that a crate is to be, where that is stated.
-fn stated_tree(whole: Option<&Whole>) -> Option<ObjectId> {
+pub(super) fn stated_tree(whole: Option<&Whole>) -> Option<ObjectId> {
     match whole {
         Some(Whole::Tree(tree)) => Some(*tree),
         _ => None,
@@ -106,7 +113,7 @@ fn stated_tree(whole: Option<&Whole>) -> Option<ObjectId> {
 }
 
 /// The id of the tree that git makes of these files.
-fn tree_of(files: &MemoryTree) -> ObjectId {
+pub(super) fn tree_of(files: &MemoryTree) -> ObjectId {
     let listed = |(path, file): (&TreePath, &File)| {
         (path.clone(), Listed { mode: file.mode, id: ObjectId::of_blob(&file.bytes) })
     };
@@ -142,19 +149,24 @@ fn require_vendored(root: &Path, wanted: &CrateSource) -> Result<(), RegistryErr
     }
 }
 
+/// The files of the folder that is wanted of a crate.
+pub(super) fn read_crate(root: &Path, wanted: &CrateSource) -> Result<MemoryTree, RegistryError> {
+    match &wanted.folder {
+        Some(folder) => read_folder(&root.join(folder.as_str()), wanted),
+        None => read_folder(root, wanted),
+    }
+}
+
 fn read_folder(folder: &Path, wanted: &CrateSource) -> Result<MemoryTree, RegistryError> {
     if !folder.is_dir() {
-        let (package, folder) =
-            (SnapshotSource::Crate(wanted.clone()).package(), wanted.folder.as_ref());
-        let folder = folder.map_or_else(String::new, ToString::to_string);
-        return Err(RegistryError::NoFolder { package, folder });
+        return Err(no_folder(&SnapshotSource::Crate(wanted.clone())));
     }
     let mut files = BTreeMap::new();
     for item in WalkDir::new(folder).sort_by_file_name() {
         let item =
             item.map_err(|e| RegistryError::Read { path: folder.to_path_buf(), source: e.into() })?;
         // cargo's own marker is no part of the package.
-        if item.file_type().is_dir() || item.file_name() == ".cargo-ok" {
+        if item.file_type().is_dir() || item.file_name() == MARKER {
             continue;
         }
         let below = item.path().strip_prefix(folder).expect("the walk stays in its folder");
@@ -205,15 +217,24 @@ fn unfold(
         files.insert(path, File::new(Mode::Regular, bytes));
     }
     if files.is_empty() {
-        let (package, folder) =
-            (SnapshotSource::Wheel(wanted.clone()).package(), wanted.folder.as_ref());
-        let folder = folder.map_or_else(String::new, ToString::to_string);
-        return Err(RegistryError::NoFolder { package, folder });
+        return Err(no_folder(&SnapshotSource::Wheel(wanted.clone())));
     }
     Ok(MemoryTree(files))
 }
 
-fn checked(name: &str, package: impl FnOnce() -> String) -> Result<TreePath, RegistryError> {
+pub(super) fn no_folder(source: &SnapshotSource) -> RegistryError {
+    let folder = match source {
+        SnapshotSource::Crate(wanted) => &wanted.folder,
+        SnapshotSource::Wheel(wanted) => &wanted.folder,
+    };
+    let folder = folder.as_ref().map_or_else(String::new, ToString::to_string);
+    RegistryError::NoFolder { package: source.package(), folder }
+}
+
+pub(super) fn checked(
+    name: &str,
+    package: impl FnOnce() -> String,
+) -> Result<TreePath, RegistryError> {
     TreePath::new(name).map_err(|source| RegistryError::Name {
         package: package(),
         name: name.to_owned(),

@@ -21,6 +21,7 @@ pub fn add(suite: &mut Suite) {
     let cargo = || [Need::program("cargo", "Rust")];
     suite.test_needing("registry/a crate is fetched once", cargo(), crate_once);
     suite.test_needing("registry/a crate taken whole is what is stated", cargo(), whole_or_nothing);
+    suite.test_needing("registry/a crate taken whole is its archive", cargo(), whole_by_archive);
     suite.test_needing("registry/a damaged unpacking is mended offline", cargo(), unpacking);
     suite.test_needing("registry/a damaged archive is fetched again", cargo(), archive);
     suite.test_needing("registry/a damaged archive alone is fetched again", cargo(), archive_alone);
@@ -180,28 +181,10 @@ fn whole_or_nothing() {
 
     let (home, vendored) = (setting.dir.path().join("cargo-home"), setting.dir.path().join("v"));
     let unpacked = setting.find("cargo-home/registry/src", "overlay-sample-1.2.3");
-    let package = vendored.join("overlay-sample");
-    let mut sums = serde_json::Map::new();
-    for item in walkdir::WalkDir::new(&unpacked).into_iter().map(Result::unwrap) {
-        let name = item.path().strip_prefix(&unpacked).unwrap();
-        if item.file_type().is_file() && item.file_name() != ".cargo-ok" {
-            let to = package.join(name);
-            fs::create_dir_all(to.parent().unwrap()).unwrap();
-            fs::copy(item.path(), &to).unwrap();
-            sums.insert(name.display().to_string(), hex(&fs::read(&to).unwrap()).into());
-        }
-    }
-    let sums = serde_json::json!({ "files": sums, "package": hex(&archive) });
-    fs::write(package.join(".cargo-checksum.json"), sums.to_string()).unwrap();
-    let config = home.join("config.toml");
-    let text = fs::read_to_string(&config).unwrap_or_default();
-    let source_of = format!(
-        "[source.crates-io]\nreplace-with = 'v'\n[source.v]\ndirectory = '{}'\n",
-        vendored.display()
-    );
-    let kept = text.split("[source").next().unwrap_or_default();
-    fs::write(&config, format!("{kept}{source_of}")).unwrap();
+    let package = crates::vendor(&home, &vendored, &unpacked, &archive);
     assert_eq!(whole(&crate_tree()).unwrap(), tree);
+    let other = whole(&Whole::Tree("1".repeat(40).parse().unwrap())).unwrap_err();
+    assert!(matches!(other, RegistryError::OtherTree { .. }), "{other}");
     fs::write(package.join("vendor/mlx/d/b.h"), "").unwrap();
     let damaged = whole(&crate_tree()).unwrap_err();
     let RegistryError::Damaged { path, .. } = &damaged else { panic!("{damaged}") };
@@ -211,6 +194,43 @@ fn whole_or_nothing() {
     let odd = whole(&crate_tree()).unwrap_err();
     let RegistryError::Damaged { path, .. } = &odd else { panic!("{odd}") };
     assert!(path.ends_with("vendor/mlx/c.h"), "{odd}");
+}
+
+/// Of a crate that no tree is stated of, the archive counts: its sum is the index's.
+fn whole_by_archive() {
+    let setting = Setting::new();
+    setting.files.put(&crates::archive("1.2.3"), setting.publish_crate());
+    let source: SnapshotSource = CRATE.parse().unwrap();
+    let whole = |network| setting.registry(network).released_whole(&source, None);
+    let tree = whole(Network::Allowed).unwrap();
+    assert_eq!(names(&tree), ["a.h", "d/b.h"]);
+    let file = setting.find("cargo-home/registry/src", "vendor/mlx/a.h");
+    fs::write(&file, "spoilt\n").unwrap();
+    assert_eq!(whole(Network::OffLimits).unwrap(), tree);
+
+    let archive = setting.find("cargo-home/registry/cache", "overlay-sample-1.2.3.crate");
+    let marker = setting.find("cargo-home/registry/src", ".cargo-ok");
+    let marked = fs::read(&marker).unwrap();
+    cut_short(&archive);
+    let damaged = whole(Network::OffLimits).unwrap_err();
+    assert!(matches!(&damaged, RegistryError::Archive { path, .. } if *path == archive));
+    fs::remove_file(&archive).unwrap();
+    let none = whole(Network::OffLimits).unwrap_err();
+    assert!(matches!(&none, RegistryError::Offline { .. }), "{none}");
+    assert_eq!(fs::read(&marker).unwrap(), marked, "nothing is taken away offline");
+    assert_eq!(whole(Network::Allowed).unwrap(), tree);
+    cut_short(&archive);
+    assert_eq!(whole(Network::Allowed).unwrap(), tree);
+    assert_eq!(fs::read(&file).unwrap(), b"a\n", "it was unpacked again too");
+
+    // Where nothing is to be had, what cargo has is left to it.
+    let config = setting.dir.path().join("cargo-home/config.toml");
+    let offline = fs::read_to_string(&config).unwrap().replace("[net]", "[net]\noffline = true");
+    fs::write(&config, offline).unwrap();
+    cut_short(&archive);
+    let failed = whole(Network::Allowed).unwrap_err();
+    assert!(matches!(failed, RegistryError::Tool { .. }), "{failed}");
+    assert_eq!(fs::read(&marker).unwrap(), marked);
 }
 
 fn unpacking() {
