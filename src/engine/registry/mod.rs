@@ -98,6 +98,23 @@ pub enum RegistryError {
         /// The archive in cargo's home, of the package or of one it depends on.
         path: PathBuf,
     },
+    /// A wheel on this machine has another sum than is stated, and the network may
+    /// not be used.
+    #[error(
+        "{package}: `{}` has the SHA-256 {found}, and {wanted} is stated; the network is off \
+         limits: without --offline it is fetched again",
+        path.display()
+    )]
+    KeptSum {
+        /// The package.
+        package: String,
+        /// The file in the cache.
+        path: PathBuf,
+        /// The sum it has.
+        found: String,
+        /// The sum stated, by the pin or else when it was downloaded.
+        wanted: String,
+    },
     /// A tool's answer has another form than it documents.
     #[error("`{command}` gave an answer that cannot be read: {what}")]
     Answer {

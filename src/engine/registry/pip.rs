@@ -29,11 +29,18 @@ impl Registry<'_> {
         let platform = wanted.platform.as_deref().unwrap_or("here");
         let folder =
             self.cache.folder(&format!("wheels/{}-{}-{platform}", wanted.name, wanted.version))?;
-        if let Some(wheel) = kept(&folder, sha256)? {
-            return Ok(wheel);
-        }
+        let other = match kept(&folder, sha256)? {
+            Kept::Whole(wheel) => return Ok(wheel),
+            Kept::Other(other) => other,
+        };
         if self.network == Network::OffLimits {
-            return Err(RegistryError::Offline { package: wanted.to_string() });
+            let package = wanted.to_string();
+            return Err(match other {
+                Some(Other { path, found, wanted }) => {
+                    RegistryError::KeptSum { package, path, found, wanted }
+                }
+                None => RegistryError::Offline { package },
+            });
         }
         self.begin(&format!("downloading {wanted} with pip"));
         // pip keeps downloads of its own: the second time it must not use them.
@@ -105,19 +112,40 @@ impl Registry<'_> {
     }
 }
 
+/// What the cache has of a wheel.
+#[derive(Debug, PartialEq, Eq)]
+enum Kept {
+    /// A whole one.
+    Whole(PathBuf),
+    /// None, or one whose sum is not the stated one.
+    Other(Option<Other>),
+}
+
+/// A wheel with another sum than is stated.
+#[derive(Debug, PartialEq, Eq)]
+struct Other {
+    path: PathBuf,
+    found: String,
+    wanted: String,
+}
+
 /// The wheel that is in the cache and whole; one that is not stays until
 /// another takes its place.
-fn kept(folder: &Path, sha256: Option<&str>) -> Result<Option<PathBuf>, RegistryError> {
-    for wheel in wheels(folder)? {
+fn kept(folder: &Path, sha256: Option<&str>) -> Result<Kept, RegistryError> {
+    let mut other = None;
+    for path in wheels(folder)? {
         let stated = match sha256 {
             Some(stated) => Some(stated.to_owned()),
-            None => fs::read_to_string(sum_file(&wheel)).ok(),
+            None => fs::read_to_string(sum_file(&path)).ok(),
         };
-        if stated.is_some_and(|stated| sum(&wheel).is_ok_and(|found| found == stated)) {
-            return Ok(Some(wheel));
+        // Where nothing is stated, or it cannot be read, nothing is known of it.
+        let Some((wanted, found)) = stated.zip(sum(&path).ok()) else { continue };
+        if found == wanted {
+            return Ok(Kept::Whole(path));
         }
+        other = Some(Other { path, found, wanted });
     }
-    Ok(None)
+    Ok(Kept::Other(other))
 }
 
 fn sum_file(wheel: &Path) -> PathBuf {
@@ -163,16 +191,18 @@ mod tests {
         let put = |bytes: &[u8]| fs::write(&wheel, bytes).unwrap();
         put(b"whole");
         let whole = sum(&wheel).unwrap();
-        assert_eq!(kept(dir.path(), Some(&whole)).unwrap(), Some(wheel.clone()));
+        assert_eq!(kept(dir.path(), Some(&whole)).unwrap(), Kept::Whole(wheel.clone()));
         // Without a sum from the pin, the one beside it counts.
         fs::write(sum_file(&wheel), &whole).unwrap();
-        assert_eq!(kept(dir.path(), None).unwrap(), Some(wheel.clone()));
+        assert_eq!(kept(dir.path(), None).unwrap(), Kept::Whole(wheel.clone()));
         put(b"who");
-        assert_eq!(kept(dir.path(), None).unwrap(), None);
+        let other =
+            Other { path: wheel.clone(), found: sum(&wheel).unwrap(), wanted: whole.clone() };
+        assert_eq!(kept(dir.path(), None).unwrap(), Kept::Other(Some(other)));
         assert!(wheel.exists(), "the sum that was asked for may be the fault");
         // And where no sum is known, nothing is trusted.
         put(b"whole");
         fs::remove_file(sum_file(&wheel)).unwrap();
-        assert_eq!(kept(dir.path(), None).unwrap(), None);
+        assert_eq!(kept(dir.path(), None).unwrap(), Kept::Other(None));
     }
 }

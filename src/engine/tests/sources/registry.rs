@@ -328,7 +328,12 @@ fn wheel_again() {
     assert_eq!(setting.released(Network::Allowed, WHEEL, &whole).unwrap(), tree);
     cut_short(&kept);
     let none = setting.released(Network::OffLimits, WHEEL, &whole).unwrap_err();
-    assert!(matches!(none, RegistryError::Offline { .. }), "{none}");
+    assert!(matches!(&none, RegistryError::KeptSum { path, .. } if *path == kept), "{none}");
+    setting.released(Network::Allowed, WHEEL, &whole).unwrap();
+    let other = "1".repeat(64);
+    let none = setting.released(Network::OffLimits, WHEEL, &Whole::Sha256(other.clone()));
+    let told = format!("has the SHA-256 {}, and {other} is stated", hex(&wheel));
+    assert!(none.as_ref().unwrap_err().to_string().contains(&told), "{none:?}");
 }
 
 /// A zip that opens and lists, with a byte of its first file changed.
