@@ -137,6 +137,24 @@ impl Cache {
     }
 }
 
+/// Takes away what stands at a path of the cache, a file or a folder.
+///
+/// # Errors
+/// It cannot be; that nothing is there is none.
+pub(crate) fn remove(path: &Path) -> Result<(), CacheError> {
+    let removed = match path.symlink_metadata() {
+        Ok(there) if there.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(e) => Err(e),
+    };
+    match removed {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(CacheError::Write { path: path.to_path_buf(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A lock on a file, until it is dropped; the system frees it if the process
 /// ends in any other way.
 #[derive(Debug)]
@@ -151,6 +169,10 @@ impl Lock {
     /// The file cannot be made or locked.
     pub fn wait(path: &Path, what: &str, progress: &dyn Progress) -> Result<Self, CacheError> {
         let failed = |source| CacheError::Lock { path: path.to_path_buf(), source };
+        // A folder is no lock of ours, and nobody holds it.
+        if path.is_dir() {
+            remove(path)?;
+        }
         let file = File::options()
             .create(true)
             .truncate(false)

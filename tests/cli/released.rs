@@ -15,6 +15,7 @@ use crate::tool::Run;
 pub fn add(suite: &mut Suite) {
     let needs = || [Need::program("git", "git"), Need::program("cargo", "Rust")];
     suite.test_needing("fetch/a damaged archive of cargo's is fetched again", needs(), damaged);
+    suite.test_needing("fetch/a lock that cargo cannot read is made anew", needs(), broken_lock);
     suite.test_needing("apply/a-partial-tree-asks-again", needs(), partial_asks_again);
     suite.test_needing("apply/at-a-package-without-its-folder", needs(), no_folder);
     suite.test_needing("apply/at-a-package-the-pin-does-not-name", needs(), unnamed);
@@ -92,6 +93,27 @@ fn damaged() {
     again.assert_status(0);
     assert!(again.stdout().contains(all), "{}", again.shown());
     assert_eq!(fs::read(&archive).unwrap(), bytes);
+}
+
+fn broken_lock() {
+    let setting = Setting::new(&WHOLE);
+    setting.run(&["fetch"]).assert_status(0);
+    let lock = setting.project.tool.path(".cache/crates/overlay-sample-1.2.3/Cargo.lock");
+    let offline = |what: &str| {
+        let run = setting.run(&["fetch", "--offline"]);
+        run.assert_status(0);
+        assert!(run.stdout().contains("whole all 2 files"), "{what}: {}", run.shown());
+        assert!(lock.is_file(), "{what}");
+    };
+    for text in
+        ["version = 99\n[[package]]\nname = \"a\"\nversion = \"1.0.0\"\n", "package = 1\n", "{"]
+    {
+        fs::write(&lock, text).unwrap();
+        offline(text);
+    }
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    offline("a folder");
 }
 
 /// A source that had no answer when a partial tree was laid is named, with the

@@ -13,6 +13,7 @@ pub fn add(suite: &mut Suite) {
     let git = || [Need::program("git", "git")];
     suite.test_needing("fetch/from a clone, then from the cache", git(), from_clone);
     suite.test_needing("fetch/damage in the cache is mended", git(), damage);
+    suite.test_needing("fetch/folders where the cache has files", git(), folders);
     suite.test_needing("apply/damage in the cache is mended", git(), damage_when_laying);
     suite.test_needing("fetch/no source is exit 4 and names them all", git(), nowhere);
     suite.test_needing("fetch/a cache that cannot be written is named", git(), no_cache);
@@ -72,6 +73,32 @@ fn damage() {
         mended.shown()
     );
     assert!(mended.stdout().contains("whole all 2 files"), "{}", mended.shown());
+}
+
+/// A mark, a lock, a repository: whatever stands there is made anew.
+fn folders() {
+    let project = Project::new();
+    project.tool.run(["fetch", "--from", "clone"]).assert_status(0);
+    let mut items = fs::read_dir(project.tool.path(".cache/git")).unwrap();
+    let is_lock = |path: &std::path::PathBuf| path.extension().is_some_and(|e| e == "lock");
+    let lock = items.find_map(|item| Some(item.unwrap().path()).filter(is_lock)).unwrap();
+    let store = lock.with_extension("git");
+    let mark = store.join("refs/mlx-overlay/whole").join(&project.commit);
+    for path in [&mark, &lock] {
+        fs::remove_file(path).unwrap();
+        fs::create_dir_all(path.join("below")).unwrap();
+    }
+    let again = |options: &[&str], from: &str| {
+        let run = project.tool.run([&["fetch"], options].concat());
+        run.assert_status(0);
+        assert!(run.stdout().contains(from), "{}", run.shown());
+    };
+    again(&["--from", "clone"], "from clone");
+    again(&["--offline"], "from the object cache");
+    assert!(mark.is_file() && lock.is_file());
+    fs::remove_dir_all(&store).unwrap();
+    fs::write(&store, "").unwrap();
+    again(&["--from", "clone"], "from clone");
 }
 
 /// What nobody read before is found damaged when the tree is laid.

@@ -10,7 +10,7 @@ use git2::{AutotagOption, Direction, ErrorCode, FetchOptions, RemoteCallbacks, R
 
 use super::store::{Store, mark, prove};
 use super::{GitError, http, to_oid};
-use crate::cache::{CacheError, Lock};
+use crate::cache::{self, CacheError, Lock};
 use crate::progress::{Event, Progress};
 use crate::snapshot::ObjectId;
 
@@ -165,14 +165,8 @@ impl Store {
     fn mark_whole(&self, commit: ObjectId) -> Result<(), GitError> {
         let failed = |source| GitError::Open { path: self.path().to_path_buf(), source };
         let repository = Repository::open_bare(self.path()).map_err(failed)?;
-        // One that cannot be read cannot be written over either.
-        if let Err(e) = std::fs::remove_file(self.path().join(mark(commit)))
-            && e.kind() != std::io::ErrorKind::NotFound
-        {
-            return Err(
-                CacheError::Write { path: self.path().join(mark(commit)), source: e }.into()
-            );
-        }
+        // One that cannot be read, or is a folder, cannot be written over either.
+        cache::remove(&self.path().join(mark(commit)))?;
         repository
             .reference(&mark(commit), to_oid(commit), true, "every object was read")
             .map_err(failed)?;
@@ -181,12 +175,7 @@ impl Store {
 
     /// Takes the repository away; the lock must be held.
     fn remove(&self) -> Result<(), GitError> {
-        match std::fs::remove_dir_all(self.path()) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                Err(CacheError::Write { path: self.path().to_path_buf(), source: e }.into())
-            }
-            _ => Ok(()),
-        }
+        Ok(cache::remove(self.path())?)
     }
 }
 

@@ -21,7 +21,15 @@ impl Registry<'_> {
         let _lock = self.lock()?;
         let manifest = self.manifest(wanted)?;
         let text = manifest.to_string_lossy().into_owned();
-        match (self.unpacked(wanted, &text), self.network) {
+        let mut here = self.unpacked(wanted, &text);
+        if let Err(RegistryError::Tool { said, .. }) = &here
+            && let Some(lock) = blamed_lock(&manifest, said)
+        {
+            // cargo makes a lock anew that is gone, and none that it cannot read.
+            crate::cache::remove(&lock)?;
+            here = self.unpacked(wanted, &text);
+        }
+        match (here, self.network) {
             (Ok(folder), _) => Ok(folder),
             (Err(none @ RegistryError::NoTool { .. }), _) => Err(none),
             (Err(_), Network::OffLimits) => {
@@ -178,13 +186,6 @@ impl Registry<'_> {
             std::fs::write(file, text)
                 .map_err(|source| crate::cache::CacheError::Write { path: file.clone(), source })?;
         }
-        // cargo makes a lock anew that is gone, and none that is broken.
-        let lock = manifest.with_extension("lock");
-        if std::fs::read(&lock).is_ok_and(|bytes| toml::from_slice::<toml::Table>(&bytes).is_err())
-        {
-            std::fs::remove_file(&lock)
-                .map_err(|source| crate::cache::CacheError::Write { path: lock, source })?;
-        }
         Ok(manifest)
     }
 
@@ -220,6 +221,15 @@ struct Package {
     name: String,
     version: String,
     manifest_path: PathBuf,
+}
+
+/// The manifest's lock, where cargo says that it cannot be read: another version of
+/// cargo's, another file, or a folder.
+fn blamed_lock(manifest: &Path, said: &str) -> Option<PathBuf> {
+    let lock = manifest.with_extension("lock");
+    // cargo tells the path in its own form: what is above may look otherwise.
+    let near = lock.strip_prefix(manifest.ancestors().nth(3)?).ok()?;
+    said.contains(&*near.to_string_lossy()).then_some(lock)
 }
 
 /// The archive that cargo unpacked to `…/registry/src/<index>/<package>`, there or
