@@ -1,6 +1,7 @@
 //! The two ends of a drift or a rebase: the pin with its series, and a target
 //! named on the command line.
 
+use mlx_overlay_engine::acquire::Named;
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::drift::{DriftError, End, Judgement, Line, judge_pin};
 use mlx_overlay_engine::git::{CommitInfo, GitError, History, Limits, Mirror, folder_of};
@@ -187,7 +188,8 @@ fn is_released(target: &str) -> bool {
 /// Upstream's history: the clone that is named, else the mirror in the cache,
 /// brought up to date where the target may be new to it.
 fn history(args: &EndArgs, pin: &Pin, ui: &mut Ui) -> Result<Option<History>, CommandError> {
-    let from = args.source.from.as_deref();
+    let named = args.source.named();
+    let from = named.as_ref().map(Named::address);
     if let Some(folder) = from.and_then(folder_of) {
         return Ok(Some(History::open(&folder)?));
     }

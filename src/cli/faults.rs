@@ -153,6 +153,9 @@ impl From<AcquireError> for CommandError {
             error @ AcquireError::WrongPin { .. } => {
                 Self::new(ErrorKind::Refused, error).reason("wrong-pin")
             }
+            error @ AcquireError::Named(_) => Self::new(ErrorKind::Missing, error)
+                .reason("no-source")
+                .hint("name a clone of upstream, or leave --from out: the other sources are asked then"),
             error @ AcquireError::Nowhere { .. } => Self::new(ErrorKind::Missing, error)
                 .reason("no-source")
                 .hint(format!("name a clone of upstream: --from DIR, or set {UPSTREAM_VARIABLE}"))

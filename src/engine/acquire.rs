@@ -21,8 +21,8 @@ pub const UPSTREAM_VARIABLE: &str = "MLX_OVERLAY_UPSTREAM";
 pub struct Request<'a> {
     /// The pin.
     pub pin: &'a Pin,
-    /// A git repository to ask before the pin's upstream, a folder or a URL.
-    pub from: Option<&'a str>,
+    /// A git repository to ask before the pin's upstream.
+    pub from: Option<&'a Named>,
     /// Whether the network may be used.
     pub network: Network,
     /// How long a fetch may wait.
@@ -33,6 +33,24 @@ pub struct Request<'a> {
     pub cargo_home: Option<PathBuf>,
     /// Is told what takes long.
     pub progress: &'a dyn Progress,
+}
+
+/// A git repository that a user named: a folder or a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// For this run alone: one that cannot be used is not passed over.
+    Here(String),
+    /// For every run, by a variable: one source among others.
+    Standing(String),
+}
+
+impl Named {
+    /// The folder or URL.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        let (Self::Here(address) | Self::Standing(address)) = self;
+        address
+    }
 }
 
 /// The files of a pin, and where they came from.
@@ -103,6 +121,9 @@ pub enum AcquireError {
     /// The listing is missing or is not the pin's.
     #[error(transparent)]
     Listing(#[from] ListingError),
+    /// The repository that was named for this run is none, or does not answer.
+    #[error("the repository that was named cannot be used")]
+    Named(#[source] GitError),
     /// The cache cannot be used, and every source but it writes there.
     #[error(transparent)]
     Cache(#[from] CacheError),
@@ -125,8 +146,8 @@ fn told(tried: &[Tried]) -> String {
 /// trees, file by file.
 ///
 /// # Errors
-/// No source has any, or the pin contradicts itself: that is never passed
-/// over for another source.
+/// No source has any, or the pin contradicts itself, or the repository that was
+/// named for this run cannot be used: that is never passed over for another source.
 pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
     let Request { pin, from, network, limits, cache, progress, .. } = *request;
     let store = Store::new(cache, &pin.upstream);
@@ -151,7 +172,14 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
         let path = mirror.path().to_path_buf();
         (path.display().to_string(), Answer::ObjectCache { path })
     });
-    let named = from.map(|from| (from.to_owned(), Answer::Repository { from: from.into() }));
+    let named = from.map(Named::address);
+    let named = named.map(|from| (from.to_owned(), Answer::Repository { from: from.into() }));
+    // A mistyped name must not end in a part of the tree from somewhere else.
+    let misses = |source: &Answer, error: &GitError| {
+        let ours = matches!(error, GitError::Open { path, .. } if path == store.path());
+        let named = matches!((source, from), (Answer::Repository { .. }, Some(Named::Here(_))));
+        named && !ours && error.is_no_repository()
+    };
     let upstream = (pin.upstream.clone(), Answer::Upstream { url: pin.upstream.clone() });
     for (address, source) in fetched.into_iter().chain(named).chain([upstream]) {
         if network == Network::OffLimits && folder_of(&address).is_none() {
@@ -169,6 +197,7 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
                 why: "its objects were taken out of the cache again".into(),
             }),
             Err(e @ GitError::WrongTree { .. }) => return Err(wrong(e)),
+            Err(e) if misses(&source, &e) => return Err(AcquireError::Named(e)),
             Err(e) => {
                 let why = message(&e);
                 let why = why.strip_prefix(&format!("{address}: ")).unwrap_or(&why).to_owned();

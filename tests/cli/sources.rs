@@ -6,23 +6,34 @@ use std::sync::LazyLock;
 
 use overlay_tests_support::{Need, Suite};
 
-use crate::project::{KEPT_CACHE, Project, this_pin};
+use crate::project::{KEPT_CACHE, Project, git, this_pin};
 use crate::tool::{Run, Tool};
 
 pub fn add(suite: &mut Suite) {
-    let git = || [Need::program("git", "git")];
-    suite.test_needing("fetch/from a clone, then from the cache", git(), from_clone);
-    suite.test_needing("fetch/damage in the cache is mended", git(), damage);
-    suite.test_needing("fetch/folders where the cache has files", git(), folders);
-    suite.test_needing("apply/damage in the cache is mended", git(), damage_when_laying);
-    suite.test_needing("fetch/no source is exit 4 and names them all", git(), nowhere);
-    suite.test_needing("fetch/a cache that cannot be written is named", git(), no_cache);
-    suite.test_needing("fetch/a cache that is no full path is refused", git(), relative_cache);
-    suite.test_needing("fetch/a pin that contradicts its commit is refused", git(), wrong_pin);
-    suite.test_needing("pin/shows and checks", git(), pin);
-    suite.test_needing("pin/faults have their exit status and place", git(), pin_faults);
+    let git_there = || [Need::program("git", "git")];
+    suite.test_needing("fetch/from a clone, then from the cache", git_there(), from_clone);
+    suite.test_needing("fetch/damage in the cache is mended", git_there(), damage);
+    suite.test_needing("fetch/folders where the cache has files", git_there(), folders);
+    suite.test_needing("apply/damage in the cache is mended", git_there(), damage_when_laying);
+    suite.test_needing("fetch/no source is exit 4 and names them all", git_there(), nowhere);
+    suite.test_needing("fetch/a repository that is named and none", git_there(), mistyped);
+    suite.test_needing("fetch/the variable set to nothing", git_there(), empty_variable);
+    suite.test_needing("fetch/a cache that cannot be written is named", git_there(), no_cache);
+    suite.test_needing(
+        "fetch/a cache that is no full path is refused",
+        git_there(),
+        relative_cache,
+    );
+    suite.test_needing(
+        "fetch/a pin that contradicts its commit is refused",
+        git_there(),
+        wrong_pin,
+    );
+    suite.test_needing("pin/shows and checks", git_there(), pin);
+    suite.test_needing("pin/faults have their exit status and place", git_there(), pin_faults);
     suite.test("pin/outside a project", no_project);
-    suite.test_needing("doctor/says what is missing and what mends it", git(), doctor);
+    suite.test_needing("doctor/says what is missing and what mends it", git_there(), doctor);
+    suite.test_needing("doctor/reads the pin's objects", git_there(), doctor_of_objects);
     let given = Need::asked(|| match fetched() {
         run if run.status() == Some(4) => {
             Err(format!("no registry gives the pin: {}", run.stderr()))
@@ -146,7 +157,8 @@ fn walk(folder: &Path, extension: &str) -> Vec<std::path::PathBuf> {
 
 fn nowhere() {
     let project = Project::new();
-    let run = project.tool.run(["fetch", "--from", "no-clone"]);
+    let standing = [("MLX_OVERLAY_UPSTREAM", "no-clone")];
+    let run = project.tool.run_with(&standing, ["fetch"]);
     run.assert_status(4);
     for words in
         ["the object cache: ", "no-clone: ", "http://127.0.0.1:9/x: ", "try: ", "--from DIR"]
@@ -157,6 +169,50 @@ fn nowhere() {
     offline.assert_status(4);
     assert_eq!(offline.json()["error"]["kind"], "missing");
     assert!(offline.stderr().contains("the network is off limits"), "{}", offline.shown());
+}
+
+/// One that is named for a run is not passed over for less; one that lacks the
+/// commit has answered.
+fn mistyped() {
+    let project = Project::new();
+    fs::create_dir(project.tool.path("folder")).unwrap();
+    let urls = ["http://127.0.0.1:9/y", "ssh://host/x"];
+    for from in ["no-clone", "folder"].into_iter().chain(urls) {
+        for command in ["fetch", "apply"] {
+            let run = project.tool.run([command, "--from", from]);
+            run.assert_status(4);
+            let told =
+                format!("error: the repository that was named cannot be used\n  because: {from}: ");
+            assert!(run.stderr().starts_with(&told), "{}", run.shown());
+            assert!(
+                run.stderr().contains("try: name a clone of upstream, or leave --from out"),
+                "{}",
+                run.shown()
+            );
+            assert!(run.stdout().is_empty(), "{}", run.shown());
+        }
+    }
+    project.tool.run(["fetch", "--from", ""]).assert_status(2);
+    let other = project.tool.path("other");
+    fs::create_dir(&other).unwrap();
+    git(&other, &["init", "-q"]);
+    let run = project.tool.run(["fetch", "--from", "other"]);
+    run.assert_status(4);
+    assert!(run.stderr().contains("other: has no commit"), "{}", run.shown());
+    assert!(run.stderr().contains("http://127.0.0.1:9/x: "), "{}", run.shown());
+}
+
+/// Set to nothing it is as unset.
+fn empty_variable() {
+    let project = Project::new();
+    let empty = [("MLX_OVERLAY_UPSTREAM", "")];
+    let none = project.tool.run_with(&empty, ["fetch"]);
+    none.assert_status(4);
+    assert!(!none.stderr().contains("\n  : "), "{}", none.shown());
+    assert!(none.stderr().contains("http://127.0.0.1:9/x: "), "{}", none.shown());
+    let doctor = project.tool.run_with(&empty, ["doctor", "--offline"]);
+    assert!(doctor.stdout().contains("http://127.0.0.1:9/x was not asked"), "{}", doctor.shown());
+    project.tool.run_with(&empty, ["fetch", "--from", "clone"]).assert_status(0);
 }
 
 fn no_cache() {
@@ -330,6 +386,41 @@ fn doctor() {
     text.assert_status(1);
     assert!(text.stdout().contains("missing upstream"), "{}", text.shown());
     assert!(text.stdout().contains("try: "), "{}", text.shown());
+}
+
+/// What is in the cache is read; outside of a project there is nothing to look for.
+fn doctor_of_objects() {
+    let objects = |tool: &Tool| {
+        let run = tool.run(["doctor", "--offline", "--format", "json"]);
+        let json = run.json();
+        let findings = json["findings"].as_array().unwrap();
+        findings.iter().find(|f| f["name"] == "the pin's objects").unwrap().clone()
+    };
+    let outside = objects(&Tool::new());
+    assert_eq!(outside["why"], "there is no pin here to look for");
+    assert!(outside["mend"].as_str().unwrap().starts_with("cd "), "{outside}");
+    let project = Project::new();
+    let none = objects(&project.tool);
+    assert_eq!(
+        (&none["why"], &none["mend"]),
+        (&"not all in the cache yet".into(), &"overlay fetch".into())
+    );
+    project.tool.run(["fetch", "--from", "clone"]).assert_status(0);
+    let there = objects(&project.tool);
+    let store = there["found"].as_str().unwrap().to_owned();
+    assert!(
+        store.ends_with(".git") && there.get("why").is_none() && there.get("mend").is_none(),
+        "{there}"
+    );
+    // The mark stands, and a file's object is damaged.
+    spoil_pack(&project, |length| length - 26);
+    let damaged = objects(&project.tool);
+    assert!(damaged["why"].as_str().unwrap().contains("the repository is damaged"), "{damaged}");
+    assert_eq!(damaged["mend"], "overlay fetch");
+    // What a drift fetched of the history has them too.
+    let mirror = format!("{}.history.git", store.strip_suffix(".git").unwrap());
+    git(&project.tool.path("clone"), &["clone", "-q", "--bare", ".", &mirror]);
+    assert_eq!(objects(&project.tool)["found"], mirror);
 }
 
 fn partial() {

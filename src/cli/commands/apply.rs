@@ -254,7 +254,7 @@ fn is_current(
         return Ok(false);
     }
     let store = Store::new(&Cache::of_user()?, &pin.upstream);
-    Ok(args.source.from.is_none() && !matches!(store.tree(pin.commit, pin.tree), Ok(Some(_))))
+    Ok(args.source.named().is_none() && !matches!(store.tree(pin.commit, pin.tree), Ok(Some(_))))
 }
 
 fn identify(

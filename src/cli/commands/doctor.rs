@@ -3,12 +3,12 @@
 use mlx_overlay_engine::acquire::UPSTREAM_VARIABLE;
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::doctor::{Finding, Machine, Purpose, examine_cache};
-use mlx_overlay_engine::git::{History, Limits, Store, folder_of, reach};
+use mlx_overlay_engine::git::{History, Limits, Mirror, Store, folder_of, reach};
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::registry::{Network, Registry};
 use mlx_overlay_engine::stored::message;
 
-use super::fetch::network;
+use super::fetch::{network, standing};
 use crate::cli::error::{CommandError, Outcome};
 use crate::cli::progress::Teller;
 use crate::cli::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
@@ -29,7 +29,7 @@ pub struct Args {}
 pub fn run(_: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
     let pin = pin();
-    let mut findings = vec![cache(), objects(pin.as_ref().ok()), upstream(&pin, ui)];
+    let mut findings = vec![cache(), objects(&pin), upstream(&pin, ui)];
     let machine = Machine::this(std::env::var_os("PATH").unwrap_or_default());
     findings.extend(machine.examine());
     findings.push(pip(ui));
@@ -60,24 +60,45 @@ fn ill(findings: &[Finding]) -> bool {
 const UPSTREAM: &str = "upstream";
 const OBJECTS: &str = "the pin's objects";
 
+/// What mends that there is no pin here.
+const PROJECT: &str = "cd <the project, where mlx-pin.toml is>";
+
 /// The pin of the project here; or why there is none.
 fn pin() -> Result<Pin, String> {
     let here = std::env::current_dir().map_err(|e| e.to_string())?;
     Project::find(&here).map(|project| project.current).map_err(|e| message(&e))
 }
 
-/// Whether the object cache has the pin: then nothing need be fetched.
-fn objects(pin: Option<&Pin>) -> Finding {
-    let store = Cache::of_user().ok().zip(pin).map(|(cache, p)| Store::new(&cache, &p.upstream));
-    let whole = store.as_ref().zip(pin).is_some_and(|(store, pin)| {
-        store.tree(pin.commit, pin.tree).is_ok_and(|tree| tree.is_some())
-    });
-    Finding {
+/// Whether the cache has all of the pin, each object read: then nothing need be
+/// fetched.
+fn objects(pin: &Result<Pin, String>) -> Finding {
+    let finding = |found, why, mend: &str| Finding {
         name: OBJECTS,
         purpose: Purpose::Apply,
-        found: store.filter(|_| whole).map(|store| store.path().display().to_string()),
-        why: (!whole).then(|| "not all in the cache yet".to_owned()),
-        mend: (!whole).then(|| "overlay fetch".to_owned()),
+        mend: Option::is_some(&why).then(|| mend.to_owned()),
+        found,
+        why,
+    };
+    let Ok(pin) = pin else {
+        return finding(None, Some("there is no pin here to look for".into()), PROJECT);
+    };
+    let whole = Cache::of_user().map_err(|e| message(&e)).and_then(|cache| {
+        let (store, mirror) =
+            (Store::new(&cache, &pin.upstream), Mirror::new(&cache, &pin.upstream));
+        let marked = store.tree(pin.commit, pin.tree).map(|tree| tree.is_some());
+        match marked.and_then(|marked| Ok(marked && store.prove(pin.commit, pin.tree)? > 0)) {
+            Ok(true) => Ok(store.path().display().to_string()),
+            // What a drift or a rebase fetched counts.
+            _ if mirror.has(pin.commit) && mirror.prove(pin.commit, pin.tree).is_ok() => {
+                Ok(mirror.path().display().to_string())
+            }
+            Ok(false) => Err("not all in the cache yet".to_owned()),
+            Err(e) => Err(message(&e)),
+        }
+    });
+    match whole {
+        Ok(path) => finding(Some(path), None, ""),
+        Err(why) => finding(None, Some(why), "overlay fetch"),
     }
 }
 
@@ -98,13 +119,11 @@ fn upstream(pin: &Result<Pin, String>, ui: &mut Ui) -> Finding {
     let finding =
         |found, why, mend| Finding { name: UPSTREAM, purpose: Purpose::Apply, found, why, mend };
     let mend = Some(format!("export {UPSTREAM_VARIABLE}=<a clone of MLX>"));
-    let named = std::env::var(UPSTREAM_VARIABLE).ok().filter(|named| !named.is_empty());
-    let address = match (named, pin) {
+    let address = match (standing(), pin) {
         (Some(named), _) => named,
         (None, Ok(pin)) => pin.upstream.clone(),
         (None, Err(why)) => {
-            let mend = "cd <the project, where mlx-pin.toml is>".to_owned();
-            return finding(None, Some(why.clone()), Some(mend));
+            return finding(None, Some(why.clone()), Some(PROJECT.to_owned()));
         }
     };
     // Of a folder it can be told whether it has what is wanted.

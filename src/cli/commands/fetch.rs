@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use mlx_overlay_engine::acquire::{Acquired, Request, UPSTREAM_VARIABLE, acquire};
+use mlx_overlay_engine::acquire::{Acquired, Named, Request, UPSTREAM_VARIABLE, acquire};
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::git::{GitError, Limits, Store, folder_of};
 use mlx_overlay_engine::pin::{Pin, Project};
@@ -16,8 +16,8 @@ use crate::cli::ui::{BOLD, DIM, Format, GOOD, Ui, WARN, paint};
 /// Fetch MLX at the pin into the cache
 ///
 /// Asks, in this order, and names what answered: the object cache; the
-/// repository that --from or MLX_OVERLAY_UPSTREAM names; the upstream of
-/// mlx-pin.toml (that one commit alone); then the released trees that
+/// repository that --from (which must answer) or MLX_OVERLAY_UPSTREAM names; the
+/// upstream of mlx-pin.toml (that one commit alone); then the released trees that
 /// mlx-pin.toml names, through your own cargo and pip, of which a file counts
 /// only where its blob id is the pin's.
 ///
@@ -34,9 +34,17 @@ pub struct SourceArgs {
     /// The pin: the current one if none is named; 7 digits of its commit do
     #[arg(long, value_name = "SHA")]
     pub pin: Option<String>,
-    /// A git repository to ask first: a folder or a URL
-    #[arg(long, value_name = "REPOSITORY", env = UPSTREAM_VARIABLE)]
+    /// A git repository to ask first: a folder or a URL, else the one that
+    /// MLX_OVERLAY_UPSTREAM names. One named here must answer
+    #[arg(long, value_name = "REPOSITORY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub from: Option<String>,
+}
+
+/// The repository that the variable names; empty is as unset.
+#[must_use]
+pub fn standing() -> Option<String> {
+    let named = std::env::var_os(UPSTREAM_VARIABLE).filter(|named| !named.is_empty())?;
+    Some(named.to_string_lossy().into_owned())
 }
 
 impl SourceArgs {
@@ -49,6 +57,13 @@ impl SourceArgs {
         Ok(project.select(self.pin.as_deref())?.clone())
     }
 
+    /// The git repository that was named, by the option or else the variable.
+    #[must_use]
+    pub fn named(&self) -> Option<Named> {
+        let here = self.from.clone().map(Named::Here);
+        here.or_else(|| standing().map(Named::Standing))
+    }
+
     /// Gets the pin's files from the first source that has them.
     ///
     /// # Errors
@@ -56,10 +71,11 @@ impl SourceArgs {
     pub fn acquire(&self, pin: &Pin, ui: &mut Ui) -> Result<Acquired, CommandError> {
         let cache = Cache::of_user()?;
         let network = network(ui);
+        let named = self.named();
         let teller = Teller::new(ui);
         let request = Request {
             pin,
-            from: self.from.as_deref(),
+            from: named.as_ref(),
             network,
             limits: Limits::default(),
             cache: &cache,
@@ -82,7 +98,7 @@ impl SourceArgs {
             Ok(Some(_)) => store.prove(pin.commit, pin.tree).map(drop),
             Err(e) => Err(e),
         };
-        let at_hand = self.from.as_deref().and_then(folder_of).is_some();
+        let at_hand = self.named().is_some_and(|named| folder_of(named.address()).is_some());
         match here {
             Err(e @ (GitError::Damaged { .. } | GitError::Open { .. })) => {
                 if ui.offline() && !at_hand {

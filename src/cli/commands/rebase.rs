@@ -119,7 +119,7 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     }
     args.ends.to = Some(session.state.to.to_string());
     args.ends.source.pin = Some(session.state.from.to_string());
-    if args.ends.source.from.is_none() {
+    if args.ends.source.named().is_none() {
         args.ends.source.from = Some(session.state.upstream.clone());
     }
     let start = Start::open(&args.ends, ui)?;

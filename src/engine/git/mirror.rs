@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use git2::{Direction, FetchPrune, Repository};
 
 use super::import::{self, Limits};
-use super::store::place;
+use super::store::{place, prove};
 use super::{GitError, History, to_oid};
 use crate::cache::{Cache, CacheError, Lock};
 use crate::progress::{Event, Progress};
@@ -51,6 +51,15 @@ impl Mirror {
     #[must_use]
     pub fn has(&self, commit: ObjectId) -> bool {
         History::open(&self.path).is_ok_and(|history| history.has(commit))
+    }
+
+    /// Reads every object of `commit` and checks it against its id. Gives
+    /// their number.
+    ///
+    /// # Errors
+    /// One is missing or damaged, or the root tree is not `tree`.
+    pub fn prove(&self, commit: ObjectId, tree: ObjectId) -> Result<usize, GitError> {
+        prove(&self.path, commit, tree)
     }
 
     /// Fetches from the server at `url` what is new: the default branch, all

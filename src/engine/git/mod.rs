@@ -145,6 +145,14 @@ pub enum GitError {
     Cache(#[from] CacheError),
 }
 
+impl GitError {
+    /// Whether an address leads to no git repository that answers.
+    #[must_use]
+    pub fn is_no_repository(&self) -> bool {
+        matches!(self, Self::Open { .. } | Self::Unreachable { .. } | Self::Scheme { .. })
+    }
+}
+
 fn to_oid(id: ObjectId) -> git2::Oid {
     git2::Oid::from_bytes(id.as_raw()).expect("20 bytes are an id")
 }

@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use mlx_overlay_engine::acquire::{AcquireError, Acquired, Answer, PinTree, Request, acquire};
+use mlx_overlay_engine::acquire::{
+    AcquireError, Acquired, Answer, Named, PinTree, Request, acquire,
+};
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::git::Limits;
 use mlx_overlay_engine::pin::{PIN_FILE, Pin, Project};
@@ -144,9 +146,10 @@ fn ask(
     network: Network,
     cache: &Cache,
 ) -> Result<Acquired, AcquireError> {
+    let from = from.map(|from| Named::Standing(from.to_owned()));
     acquire(&Request {
         pin,
-        from,
+        from: from.as_ref(),
         network,
         limits: Limits::default(),
         cache,
