@@ -109,6 +109,15 @@ impl CommandError {
         self
     }
 
+    /// Adds what else it comes of, behind the causes.
+    #[must_use]
+    pub fn besides(self, what: &str) -> Self {
+        let causes: Vec<String> = self.chain().collect();
+        let last = anyhow::Error::msg(what.to_owned());
+        let source = causes.into_iter().rev().fold(last, anyhow::Error::context);
+        Self { source, ..self }
+    }
+
     /// Adds the word for programs.
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {

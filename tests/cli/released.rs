@@ -17,6 +17,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("fetch/a damaged archive of cargo's is fetched again", needs(), damaged);
     suite.test_needing("fetch/a lock that cargo cannot read is made anew", needs(), broken_lock);
     suite.test_needing("apply/a-partial-tree-asks-again", needs(), partial_asks_again);
+    suite.test_needing("apply/a-bridge-that-fails-is-told-as-a-cause", needs(), failing_bridge);
     suite.test_needing("apply/at-a-package-without-its-folder", needs(), no_folder);
     suite.test_needing("apply/at-a-package-the-pin-does-not-name", needs(), unnamed);
     suite.test_needing("apply/at-a-vendored-package-of-another-tree", needs(), other_tree);
@@ -143,6 +144,28 @@ fn partial_asks_again() {
     forced.assert_status(0);
     assert!(setting.project.tool.path("out/d/b.txt").exists(), "{}", forced.shown());
     assert!(!forced.stdout().contains("partial:"), "{}", forced.shown());
+}
+
+/// Why a file is missing is no remedy.
+fn failing_bridge() {
+    let setting = Setting::new(&[WHOLE[0], ("vendor/up/d/b.txt", "other\n")]);
+    let project = &setting.project;
+    let pin = fs::read_to_string(project.tool.path("mlx-pin.toml")).unwrap();
+    project.write("mlx-pin.toml", &format!("{}\nbridge = \"patches/b.patch\"\n", pin.trim_end()));
+    let patch = |old: &str| format!("--- a/d/b.txt\n+++ b/d/b.txt\n@@ -1 +1 @@\n-{old}\n+b\n");
+    project.write("patches/b.patch", &patch("else"));
+    let folder = format!("patches/{}", &project.commit[..8]);
+    project.write(&format!("{folder}/a.patch"), &patch("b").replace("+b\n", "+c\n"));
+    let entry = "[[entry]]\nname = \"a\"\npatch = \"a.patch\"\ngroup = \"g\"\nreason = \"r\"\nforwarded = \"no\"\n";
+    project.write(&format!("{folder}/series.toml"), &format!("schema = 1\n{entry}"));
+    let run = setting.run(&["apply", "--format", "json"]);
+    run.assert_status(4);
+    let is_bridges = |line: &str| line.contains("b.patch: line 3: conflict in `d/b.txt`");
+    let causes: Vec<&str> = run.stderr().lines().filter(|line| is_bridges(line)).collect();
+    assert!(matches!(&causes[..], [one] if one.starts_with("  because: ")), "{}", run.shown());
+    let error = &run.json()["error"];
+    assert!(is_bridges(error["message"].as_str().unwrap()), "{error:#}");
+    assert!(!error["remedies"].to_string().contains("b.patch"), "{error:#}");
 }
 
 fn no_folder() {

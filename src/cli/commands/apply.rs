@@ -189,7 +189,7 @@ fn short_of(error: impl Into<CommandError>, acquired: &Acquired) -> CommandError
     if error.kind != ErrorKind::Missing {
         return error;
     }
-    problems(acquired).fold(error, CommandError::hint)
+    problems(acquired).fold(error, |error, problem| error.besides(problem))
 }
 
 /// Why released trees gave less than they could.
