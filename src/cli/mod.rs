@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use self::commands::Command;
 use self::error::CommandError;
@@ -57,7 +57,7 @@ struct GlobalArgs {
     #[arg(long, value_enum, default_value_t, global = true, help_heading = EVERYWHERE)]
     format: Format,
     /// When to colour: auto is on a terminal only, never under NO_COLOR, and
-    /// elsewhere too under CLICOLOR_FORCE=1
+    /// elsewhere too under CLICOLOR_FORCE (but 0)
     #[arg(long, value_enum, default_value_t, global = true, help_heading = EVERYWHERE, value_name = "WHEN")]
     color: ColorWhen,
     /// Never touch the network
@@ -71,11 +71,16 @@ struct GlobalArgs {
 /// Runs the program and gives its exit status.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let mut command = Cli::command().color(ColorWhen::asked(&words).of_clap());
+    let parsed = command
+        .try_get_matches_from_mut(&words)
+        .and_then(|matches| Cli::from_arg_matches(&matches).map_err(|e| e.format(&mut command)));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(usage) => {
             let failed = usage.use_stderr();
-            if failed && wants_json(std::env::args_os().skip(1)) {
+            if failed && wants_json(&words) {
                 let what = usage.render().to_string();
                 let error = CommandError::usage(what.trim_start_matches("error: ").to_owned());
                 let ui = Ui::new(Format::Json, ColorWhen::Never, true, true);
@@ -100,8 +105,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Whether a command line that cannot be read asks for JSON all the same.
-fn wants_json(words: impl Iterator<Item = OsString>) -> bool {
-    let words: Vec<_> = words.collect();
+fn wants_json(words: &[OsString]) -> bool {
     words.iter().any(|w| w == "--format=json")
         || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
 }

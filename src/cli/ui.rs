@@ -2,6 +2,7 @@
 //! error; colour and progress only where a person looks on.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,6 +38,49 @@ pub enum ColorWhen {
     Always,
     /// Never.
     Never,
+}
+
+impl ColorWhen {
+    /// What the command line asks for: the last `--color` in it, read before the rest
+    /// is, as what cannot be read is printed too.
+    #[must_use]
+    pub fn asked(words: &[OsString]) -> Self {
+        let named = |at: usize| match words[at].to_str()?.strip_prefix("--color")? {
+            "" => words.get(at + 1)?.to_str(),
+            joined => joined.strip_prefix('='),
+        };
+        let read = |name| <Self as clap::ValueEnum>::from_str(name, false).ok();
+        (0..words.len()).filter_map(named).filter_map(read).next_back().unwrap_or_default()
+    }
+
+    /// The choice for a stream.
+    fn choice(self, stream: &impl IsTerminal) -> ColorChoice {
+        match self {
+            // Which forces nothing, and anstream takes for a wish.
+            Self::Auto if std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| v == "0") => {
+                let able =
+                    || anstyle_query::clicolor().unwrap_or_else(anstyle_query::term_supports_color);
+                match stream.is_terminal() && !anstyle_query::no_color() && able() {
+                    true => ColorChoice::Always,
+                    false => ColorChoice::Never,
+                }
+            }
+            Self::Auto => ColorChoice::Auto,
+            Self::Always => ColorChoice::AlwaysAnsi,
+            Self::Never => ColorChoice::Never,
+        }
+    }
+
+    /// The choice for what clap itself prints: help to one stream, faults of the
+    /// command line to the other.
+    #[must_use]
+    pub fn of_clap(self) -> clap::ColorChoice {
+        match (self.choice(&io::stdout()), self.choice(&io::stderr())) {
+            (ColorChoice::Never, _) | (_, ColorChoice::Never) => clap::ColorChoice::Never,
+            (ColorChoice::Auto, _) => clap::ColorChoice::Auto,
+            _ => clap::ColorChoice::Always,
+        }
+    }
 }
 
 /// What is good: a hunk that holds.
@@ -100,15 +144,10 @@ impl Ui {
     /// For the given switches.
     #[must_use]
     pub fn new(format: Format, color: ColorWhen, quiet: bool, offline: bool) -> Self {
-        let choice = match color {
-            ColorWhen::Auto => ColorChoice::Auto,
-            ColorWhen::Always => ColorChoice::AlwaysAnsi,
-            ColorWhen::Never => ColorChoice::Never,
-        };
         Self {
             format,
-            out: AutoStream::new(io::stdout(), choice),
-            err: AutoStream::new(io::stderr(), choice),
+            out: AutoStream::new(io::stdout(), color.choice(&io::stdout())),
+            err: AutoStream::new(io::stderr(), color.choice(&io::stderr())),
             quiet,
             offline,
             program: "overlay".into(),

@@ -103,6 +103,23 @@ fn colour_only_where_wanted() {
     let force = ("CLICOLOR_FORCE", "1");
     let wished = tool.run_with(&[force], ["try", "tree", "fix.patch"]);
     assert!(wished.stdout().contains('\u{1b}'), "{}", wished.shown());
+    let zero = tool.run_with(&[("CLICOLOR_FORCE", "0")], ["try", "tree", "fix.patch"]);
+    assert!(!zero.stdout().contains('\u{1b}'), "{}", zero.shown());
+    // What cannot be read is told in the same colours, and so is the help.
+    for (variables, options, coloured) in [
+        (&[force][..], &[][..], true),
+        (&[force], &["--color", "never"], false),
+        (&[], &["--color=always"], true),
+        (&[("CLICOLOR_FORCE", "0")], &[], false),
+        (&[force, ("NO_COLOR", "1")], &[], false),
+    ] {
+        let usage = tool.run_with(variables, [&["try", "--none"], options].concat());
+        usage.assert_status(2);
+        assert_eq!(usage.stderr().contains('\u{1b}'), coloured, "{}", usage.shown());
+        let help = tool.run_with(variables, [options, &["--help"]].concat());
+        help.assert_status(0);
+        assert_eq!(help.stdout().contains('\u{1b}'), coloured, "{}", help.shown());
+    }
     let vetoed = tool.run_with(&[force, ("NO_COLOR", "1")], ["try", "tree", "fix.patch"]);
     assert!(!vetoed.stdout().contains('\u{1b}'), "{}", vetoed.shown());
 }
