@@ -11,6 +11,7 @@ use crate::listing::ListingError;
 use crate::pin::Pin;
 use crate::progress::{Event, Progress};
 use crate::registry::{Coverage, Network, ProvenTree, Registry};
+use crate::secret::hidden;
 use crate::snapshot::{Entry, File, Mode, ReadError, Tree, TreePath};
 use crate::stored::message;
 
@@ -173,17 +174,19 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
         (path.display().to_string(), Answer::ObjectCache { path })
     });
     let named = from.map(Named::address);
-    let named = named.map(|from| (from.to_owned(), Answer::Repository { from: from.into() }));
+    let named =
+        named.map(|from| (from.to_owned(), Answer::Repository { from: hidden(from).into() }));
     // A mistyped name must not end in a part of the tree from somewhere else.
     let misses = |source: &Answer, error: &GitError| {
         let ours = matches!(error, GitError::Open { path, .. } if path == store.path());
         let named = matches!((source, from), (Answer::Repository { .. }, Some(Named::Here(_))));
         named && !ours && error.is_no_repository()
     };
-    let upstream = (pin.upstream.clone(), Answer::Upstream { url: pin.upstream.clone() });
+    let upstream = (pin.upstream.clone(), Answer::Upstream { url: hidden(&pin.upstream).into() });
     for (address, source) in fetched.into_iter().chain(named).chain([upstream]) {
+        let shown = hidden(&address);
         if network == Network::OffLimits && folder_of(&address).is_none() {
-            tried.push(Tried { source: address, why: "the network is off limits".into() });
+            tried.push(Tried { source: shown.into(), why: "the network is off limits".into() });
             continue;
         }
         let imported = store
@@ -193,15 +196,15 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
         match imported {
             Ok(Some(tree)) => return Ok(Acquired { tree: PinTree::Whole(tree), source, tried }),
             Ok(None) => tried.push(Tried {
-                source: address,
+                source: shown.into(),
                 why: "its objects were taken out of the cache again".into(),
             }),
             Err(e @ GitError::WrongTree { .. }) => return Err(wrong(e)),
             Err(e) if misses(&source, &e) => return Err(AcquireError::Named(e)),
             Err(e) => {
                 let why = message(&e);
-                let why = why.strip_prefix(&format!("{address}: ")).unwrap_or(&why).to_owned();
-                tried.push(Tried { source: address, why });
+                let why = why.strip_prefix(&format!("{shown}: ")).unwrap_or(&why).to_owned();
+                tried.push(Tried { source: shown.into(), why });
             }
         }
     }

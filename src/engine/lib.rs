@@ -37,6 +37,7 @@ pub mod rebase;
 pub mod registry;
 pub mod report;
 pub mod reserved;
+pub mod secret;
 pub mod series;
 pub mod snapshot;
 pub mod source;

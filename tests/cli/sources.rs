@@ -17,6 +17,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("apply/damage in the cache is mended", git_there(), damage_when_laying);
     suite.test_needing("fetch/no source is exit 4 and names them all", git_there(), nowhere);
     suite.test_needing("fetch/a repository that is named and none", git_there(), mistyped);
+    suite.test_needing("fetch/the login of a URL is not shown", git_there(), logins);
     suite.test_needing("fetch/the variable set to nothing", git_there(), empty_variable);
     suite.test_needing("fetch/a cache that cannot be written is named", git_there(), no_cache);
     suite.test_needing(
@@ -200,6 +201,43 @@ fn mistyped() {
     run.assert_status(4);
     assert!(run.stderr().contains("other: has no commit"), "{}", run.shown());
     assert!(run.stderr().contains("http://127.0.0.1:9/x: "), "{}", run.shown());
+}
+
+/// The login of a URL is nobody's to read: in a log, in a report.
+fn logins() {
+    let project = Project::new();
+    let pin = fs::read_to_string(project.tool.path("mlx-pin.toml")).unwrap();
+    project.write("mlx-pin.toml", &pin.replace("http://", "http://me:secret@"));
+    let shown = "http://***@127.0.0.1:9/";
+    let named = [("MLX_OVERLAY_UPSTREAM", "http://token:secret@127.0.0.1:9/y")];
+    let from = ["--from", "http://token:secret@127.0.0.1:9/y"];
+    let scheme = ["--from", "ftp://token:secret@127.0.0.1:9/y"];
+    let history = ["drift", "--to", "main"];
+    for (variables, arguments) in [
+        (&[][..], &["pin"][..]),
+        (&[], &["doctor"]),
+        (&named, &["doctor"]),
+        (&named, &["doctor", "--offline"]),
+        (&[], &["fetch"]),
+        (&named, &["fetch"]),
+        (&named, &["fetch", "--offline"]),
+        (&named, &["apply", "--format", "json"]),
+        (&[], &[&["fetch"], &from[..]].concat()),
+        (&[], &[&["apply"], &scheme[..]].concat()),
+        (&[], &history),
+        (&[], &[&history, &from[..]].concat()),
+    ] {
+        let run = project.tool.run_with(variables, arguments);
+        let told = run.stdout().to_owned() + run.stderr();
+        assert!(!told.contains("secret") && !told.contains("token"), "{}", run.shown());
+        assert!(told.contains(shown) || told.contains("ftp://***@"), "{}", run.shown());
+    }
+    let json = project.json(&["pin"]);
+    assert_eq!(json["upstream"], format!("{shown}x"));
+    // Nor is it in what is kept.
+    project.tool.run(["apply", "--from", "clone", "--out", "out"]).assert_status(0);
+    let stamp = fs::read_to_string(project.tool.path("out/.overlay-stamp.json")).unwrap();
+    assert!(!stamp.contains("secret"), "{stamp}");
 }
 
 /// Set to nothing it is as unset.

@@ -6,6 +6,7 @@ use mlx_overlay_engine::doctor::{Finding, Machine, Purpose, examine_cache};
 use mlx_overlay_engine::git::{History, Limits, Mirror, Store, folder_of, reach};
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::registry::{Network, Registry};
+use mlx_overlay_engine::secret::hidden;
 use mlx_overlay_engine::stored::message;
 
 use super::fetch::{network, standing};
@@ -126,25 +127,24 @@ fn upstream(pin: &Result<Pin, String>, ui: &mut Ui) -> Finding {
             return finding(None, Some(why.clone()), Some(PROJECT.to_owned()));
         }
     };
+    let shown = hidden(&address).into_owned();
     // Of a folder it can be told whether it has what is wanted.
     if let (Some(folder), Ok(pin)) = (folder_of(&address), pin) {
         return match History::open(&folder).map(|history| history.has(pin.commit)) {
-            Ok(true) => finding(Some(address), None, None),
-            Ok(false) => {
-                finding(None, Some(format!("{address} has no commit {}", pin.commit)), mend)
-            }
+            Ok(true) => finding(Some(shown), None, None),
+            Ok(false) => finding(None, Some(format!("{shown} has no commit {}", pin.commit)), mend),
             Err(e) => finding(None, Some(message(&e)), mend),
         };
     }
     if ui.offline() && folder_of(&address).is_none() {
-        let why = format!("{address} was not asked: --offline");
+        let why = format!("{shown} was not asked: --offline");
         return finding(None, Some(why), mend);
     }
-    let bar = ui.progress(&format!("asking {address}"));
+    let bar = ui.progress(&format!("asking {shown}"));
     let reached = reach(&address, Limits::default());
     drop(bar);
     match reached {
-        Ok(()) => finding(Some(address), None, None),
+        Ok(()) => finding(Some(shown), None, None),
         Err(e) => finding(None, Some(message(&e)), mend),
     }
 }

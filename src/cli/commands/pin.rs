@@ -7,6 +7,7 @@ use mlx_overlay_engine::git::Store;
 use mlx_overlay_engine::lay;
 use mlx_overlay_engine::patch;
 use mlx_overlay_engine::pin::{Pin, Project};
+use mlx_overlay_engine::secret::hidden;
 use mlx_overlay_engine::series::Series;
 use serde::Serialize;
 
@@ -80,7 +81,7 @@ fn check(project: &Project, pin: &Pin) -> Result<Shown, CommandError> {
         tree: pin.tree.to_string(),
         mlx_version: pin.version.clone(),
         date: pin.date.clone(),
-        upstream: pin.upstream.clone(),
+        upstream: hidden(&pin.upstream).into(),
         current: pin.commit == project.current.commit,
         folder: pin.folder.clone(),
         listed_files: listing.len(),

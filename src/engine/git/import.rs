@@ -12,6 +12,7 @@ use super::store::{Store, mark, prove};
 use super::{GitError, http, to_oid};
 use crate::cache::{self, CacheError, Lock};
 use crate::progress::{Event, Progress};
+use crate::secret::hidden;
 use crate::snapshot::ObjectId;
 
 /// How long a fetch may wait.
@@ -51,7 +52,7 @@ pub fn reach(address: &str, limits: Limits) -> Result<(), GitError> {
         },
         Address::Server(url) => {
             prepare(limits);
-            let unreachable = |source| GitError::Unreachable { url: url.to_owned(), source };
+            let unreachable = |source| super::unreachable(url, &source);
             let mut remote = git2::Remote::create_detached(url).map_err(unreachable)?;
             remote.connect(Direction::Fetch).map_err(unreachable)
         }
@@ -80,7 +81,7 @@ fn address_of(from: &str) -> Result<Address<'_>, GitError> {
     match from.split_once("://") {
         None if Path::new(from).exists() || !from.contains(':') => Ok(Address::Folder(from.into())),
         Some(("http" | "https" | "git", _)) => Ok(Address::Server(from)),
-        _ => Err(GitError::Scheme { url: from.to_owned() }),
+        _ => Err(GitError::Scheme { url: hidden(from).into() }),
     }
 }
 
@@ -103,7 +104,7 @@ impl Store {
         let address = address_of(from)?;
         let bring = || {
             let (lock, repository) = self.open_locked(progress)?;
-            progress.tell(Event::Begin(&format!("fetching {commit} from {from}")));
+            progress.tell(Event::Begin(&format!("fetching {commit} from {}", hidden(from))));
             match &address {
                 Address::Folder(path) => copy(&repository, path, commit, progress)?,
                 Address::Server(url) => fetch(&repository, url, commit, limits, progress)?,
@@ -251,7 +252,7 @@ fn fetch(
     progress: &dyn Progress,
 ) -> Result<(), GitError> {
     prepare(limits);
-    let unreachable = |source| GitError::Unreachable { url: url.to_owned(), source };
+    let unreachable = |source| super::unreachable(url, &source);
     let mut remote = into.remote_anonymous(url).map_err(unreachable)?;
     let oid = to_oid(commit);
     // A ref that stands on the commit can be asked for at any server.
@@ -268,15 +269,15 @@ fn fetch(
     drop(options);
     fetched.map_err(|source| {
         if source.message().contains(NO_IDS) {
-            GitError::ById { url: url.to_owned(), commit }
+            GitError::ById { url: hidden(url).into(), commit }
         } else if source.message().contains(NO_COMMIT) {
-            GitError::NoCommit { from: url.to_owned(), commit }
+            GitError::NoCommit { from: hidden(url).into(), commit }
         } else {
             unreachable(source)
         }
     })?;
     if into.find_commit(oid).is_err() {
-        return Err(GitError::NoCommit { from: url.to_owned(), commit });
+        return Err(GitError::NoCommit { from: hidden(url).into(), commit });
     }
     // Only the mark of a proven commit stays. One that is gone already is fine.
     if let Ok(mut reference) = into.find_reference(&incoming) {

@@ -9,6 +9,7 @@ use super::store::{place, prove};
 use super::{GitError, History, to_oid};
 use crate::cache::{Cache, CacheError, Lock};
 use crate::progress::{Event, Progress};
+use crate::secret::hidden;
 use crate::snapshot::ObjectId;
 
 /// A bare repository with upstream's default branch, its tags, and the branches
@@ -86,7 +87,7 @@ impl Mirror {
             Repository::open_bare(&self.path).or_else(|_| Repository::init_bare(&self.path));
         let repository =
             repository.map_err(|source| GitError::Open { path: self.path.clone(), source })?;
-        progress.tell(Event::Begin(&format!("fetching upstream's history from {url}")));
+        progress.tell(Event::Begin(&format!("fetching upstream's history from {}", hidden(url))));
         let fetched = fetch(&repository, url, rev, limits, progress);
         let named = rev.parse().ok().filter(|id| *id != pin);
         let by_id = fetched.and_then(|()| {
@@ -110,7 +111,7 @@ fn fetch(
     progress: &dyn Progress,
 ) -> Result<(), GitError> {
     import::prepare(limits);
-    let unreachable = |source| GitError::Unreachable { url: url.to_owned(), source };
+    let unreachable = |source| super::unreachable(url, &source);
     let mut remote = into.remote_anonymous(url).map_err(unreachable)?;
     remote.connect(Direction::Fetch).map_err(unreachable)?;
     // A server whose HEAD leads nowhere has no default branch.
@@ -140,7 +141,7 @@ fn fetch_commit(
     progress: &dyn Progress,
 ) -> Result<(), GitError> {
     import::prepare(limits);
-    let unreachable = |source| GitError::Unreachable { url: url.to_owned(), source };
+    let unreachable = |source| super::unreachable(url, &source);
     let mut remote = into.remote_anonymous(url).map_err(unreachable)?;
     let wanted = format!("+{commit}:refs/mlx-overlay/asked/{commit}");
     match remote.fetch(&[wanted], Some(&mut import::options(progress)), None) {

@@ -19,6 +19,8 @@ mod tree;
 use std::path::PathBuf;
 
 use crate::cache::CacheError;
+#[cfg(feature = "fetch")]
+use crate::secret::hidden;
 use crate::snapshot::ObjectId;
 
 pub use self::history::{At, CommitInfo, History, NamesSeen, PathSet};
@@ -151,6 +153,14 @@ impl GitError {
     pub fn is_no_repository(&self) -> bool {
         matches!(self, Self::Open { .. } | Self::Unreachable { .. } | Self::Scheme { .. })
     }
+}
+
+/// The server at `url` cannot be fetched from; no login is told.
+#[cfg(feature = "fetch")]
+fn unreachable(url: &str, source: &git2::Error) -> GitError {
+    let said = hidden(source.message());
+    let source = git2::Error::new(source.code(), source.class(), said);
+    GitError::Unreachable { url: hidden(url).into(), source }
 }
 
 fn to_oid(id: ObjectId) -> git2::Oid {

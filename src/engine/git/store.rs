@@ -9,6 +9,7 @@ use super::object;
 use super::tree::{GitTree, Objects};
 use super::{GitError, to_id, to_oid};
 use crate::cache::Cache;
+use crate::secret::hidden;
 use crate::snapshot::{Mode, ObjectId};
 
 /// Names, in the cache, the commits all of whose objects are there.
@@ -83,7 +84,8 @@ pub(super) fn prove(path: &Path, commit: ObjectId, tree: ObjectId) -> Result<usi
 pub(super) fn place(cache: &Cache, upstream: &str, kind: &str) -> PathBuf {
     let url = upstream.trim_end_matches('/');
     let url = url.strip_suffix(".git").unwrap_or(url);
-    let last = url.rsplit('/').next().unwrap_or_default();
+    let shown = hidden(url);
+    let last = shown.rsplit('/').next().unwrap_or_default();
     let safe = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let slug: String = last.chars().take(40).map(safe).collect();
     let hash = Sha256::digest(url.as_bytes());

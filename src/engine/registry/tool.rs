@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{Registry, RegistryError};
+use crate::secret::hidden;
 
 /// Both tools have time-outs of their own; this ends what they do not.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -72,7 +73,7 @@ impl Registry<'_> {
         Err(RegistryError::Tool {
             command: command(),
             status: status.to_string(),
-            said: said[from..].to_owned(),
+            said: hidden(&said[from..]).into(),
         })
     }
 }
