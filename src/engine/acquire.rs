@@ -178,9 +178,12 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
         named.map(|from| (from.to_owned(), Answer::Repository { from: hidden(from).into() }));
     // A mistyped name must not end in a part of the tree from somewhere else.
     let misses = |source: &Answer, error: &GitError| {
-        let ours = matches!(error, GitError::Open { path, .. } if path == store.path());
         let named = matches!((source, from), (Answer::Repository { .. }, Some(Named::Here(_))));
-        named && !ours && error.is_no_repository()
+        let ours = match error {
+            GitError::Open { path, .. } | GitError::Damaged { path, .. } => path == store.path(),
+            _ => false,
+        };
+        named && !ours && error.is_unusable()
     };
     let upstream = (pin.upstream.clone(), Answer::Upstream { url: hidden(&pin.upstream).into() });
     for (address, source) in fetched.into_iter().chain(named).chain([upstream]) {

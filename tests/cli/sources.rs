@@ -194,6 +194,15 @@ fn mistyped() {
         }
     }
     project.tool.run(["fetch", "--from", ""]).assert_status(2);
+    let clone = project.tool.path("clone");
+    git(&clone, &["config", "uploadpack.allowFilter", "true"]);
+    let url = format!("file://{}", clone.display());
+    let part = ["clone", "-q", "--no-checkout", "--filter", "blob:none", &url, "../part"];
+    git(&clone, &part);
+    let run = project.tool.run(["fetch", "--from", "part"]);
+    run.assert_status(4);
+    let told = "part: a partial clone, which has not all objects";
+    assert!(run.stderr().contains(told), "{}", run.shown());
     let other = project.tool.path("other");
     fs::create_dir(&other).unwrap();
     git(&other, &["init", "-q"]);

@@ -82,7 +82,16 @@ impl SmartSubtransport for Http {
                 if let Some((moved, _)) = found.split_once("/info/refs") {
                     *base = Some(moved.to_owned());
                 }
-                Ok(Box::new(Answer(Box::new(response.into_body().into_reader()))))
+                let mut refs = Vec::new();
+                response
+                    .into_body()
+                    .into_reader()
+                    .read_to_end(&mut refs)
+                    .map_err(|e| git2::Error::from_str(&e.to_string()))?;
+                if is_shallow(&refs) {
+                    return Err(git2::Error::from_str(SHALLOW));
+                }
+                Ok(Box::new(Answer(Box::new(io::Cursor::new(refs)))))
             }
             Service::UploadPack => Ok(Box::new(Exchange {
                 agent: self.agent.clone(),
@@ -99,6 +108,28 @@ impl SmartSubtransport for Http {
     fn close(&self) -> Result<(), git2::Error> {
         Ok(())
     }
+}
+
+const SHALLOW: &str = "the repository there is a shallow clone, which is fetched from as a folder \
+                       alone; `git fetch --unshallow` there makes it whole";
+
+/// Whether a server says where its history is cut off: libgit2 takes that line
+/// for a broken protocol.
+fn is_shallow(mut refs: &[u8]) -> bool {
+    // Four digits say how long a line is, themselves too; `0000` stands alone.
+    while let Some((digits, rest)) = refs.split_at_checked(4) {
+        let length =
+            std::str::from_utf8(digits).ok().and_then(|d| usize::from_str_radix(d, 16).ok());
+        let Some(length) = length else { return false };
+        let Some((line, after)) = rest.split_at_checked(length.saturating_sub(4)) else {
+            return false;
+        };
+        if line.starts_with(b"shallow ") {
+            return true;
+        }
+        refs = after;
+    }
+    false
 }
 
 /// An answer that is read as it comes.

@@ -193,7 +193,7 @@ fn copy(
         .find_commit(to_oid(commit))
         .map_err(|_| GitError::NoCommit { from: path.display().to_string(), commit })?;
     let parents = found.parent_count();
-    let damaged = |source| GitError::Damaged { path: path.to_path_buf(), source };
+    let damaged = |source| super::damaged(path, source);
     let store = into.path().to_path_buf();
     let mut failure = None;
     (|| {

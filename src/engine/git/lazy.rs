@@ -91,8 +91,12 @@ impl LazyTree<'_> {
 }
 
 fn unread(path: &TreePath, error: GitError) -> ReadError {
+    let kind = match error {
+        GitError::PartialClone { .. } => io::ErrorKind::NotFound,
+        _ => io::ErrorKind::InvalidData,
+    };
     let message = crate::stored::message(&error);
-    ReadError { path: path.clone(), source: io::Error::new(io::ErrorKind::InvalidData, message) }
+    ReadError { path: path.clone(), source: io::Error::new(kind, message) }
 }
 
 impl Tree for LazyTree<'_> {

@@ -16,7 +16,7 @@ mod object;
 mod store;
 mod tree;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cache::CacheError;
 #[cfg(feature = "fetch")]
@@ -92,6 +92,16 @@ pub enum GitError {
         #[source]
         source: git2::Error,
     },
+    /// A clone that leaves objects out until git itself asks for them.
+    #[error(
+        "{0}: a partial clone, which has not all objects; \
+         `git -C {0} fetch --refetch --no-filter` brings the others",
+        path.display()
+    )]
+    PartialClone {
+        /// The repository.
+        path: PathBuf,
+    },
     /// A name that is no commit of the repository.
     #[error("{}: `{rev}` is no commit, tag or branch here", path.display())]
     NoRevision {
@@ -148,11 +158,36 @@ pub enum GitError {
 }
 
 impl GitError {
-    /// Whether an address leads to no git repository that answers.
+    /// Whether the repository at an address is none, or of no use whatever commit
+    /// is wanted of it.
     #[must_use]
-    pub fn is_no_repository(&self) -> bool {
-        matches!(self, Self::Open { .. } | Self::Unreachable { .. } | Self::Scheme { .. })
+    pub fn is_unusable(&self) -> bool {
+        matches!(
+            self,
+            Self::Open { .. }
+                | Self::Damaged { .. }
+                | Self::PartialClone { .. }
+                | Self::Unreachable { .. }
+                | Self::ById { .. }
+                | Self::Scheme { .. }
+        )
     }
+}
+
+/// An object of the repository at `path` is missing or has other bytes.
+fn damaged(path: &Path, source: git2::Error) -> GitError {
+    let path = path.to_path_buf();
+    match source.code() == git2::ErrorCode::NotFound && is_partial(&path).unwrap_or(false) {
+        true => GitError::PartialClone { path },
+        false => GitError::Damaged { path, source },
+    }
+}
+
+/// Whether git would ask a server for objects that are missing.
+fn is_partial(path: &Path) -> Result<bool, git2::Error> {
+    let config = git2::Repository::open(path)?.config()?;
+    let mut entries = config.entries(Some(r"^(remote\..*\.promisor|extensions\.partialclone)$"))?;
+    Ok(entries.next().is_some())
 }
 
 /// The server at `url` cannot be fetched from; no login is told.

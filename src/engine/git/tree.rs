@@ -33,7 +33,7 @@ impl Objects {
     }
 
     pub(super) fn damaged(&self, source: Error) -> GitError {
-        GitError::Damaged { path: self.1.clone(), source }
+        super::damaged(&self.1, source)
     }
 }
 
@@ -121,17 +121,20 @@ impl Tree for GitTree {
         }
         match Self::blob(&self.objects, id) {
             Ok(bytes) => Ok(Some(File::new(mode, bytes))),
-            Err(e) => Err(ReadError {
-                path: path.clone(),
-                source: io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    format!(
-                        "{} is damaged ({}); `overlay fetch` finds what is and mends it",
-                        self.objects.path().display(),
-                        e.message()
-                    ),
-                ),
-            }),
+            Err(e) => {
+                let damaged = format!(
+                    "{} is damaged ({}); `overlay fetch` finds what is and mends it",
+                    self.objects.path().display(),
+                    e.message()
+                );
+                let source = match self.objects.damaged(e) {
+                    partial @ GitError::PartialClone { .. } => {
+                        io::Error::new(io::ErrorKind::NotFound, partial.to_string())
+                    }
+                    _ => io::Error::new(io::ErrorKind::InvalidData, damaged),
+                };
+                Err(ReadError { path: path.clone(), source })
+            }
         }
     }
 

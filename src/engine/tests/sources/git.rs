@@ -30,6 +30,8 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("git/a mirror has the history, and later what is new", git(), mirror);
     suite.test_needing("git/a mirror asks by id for what no branch has", git(), mirror_by_id);
     suite.test_needing("git/a mirror cut short is none the worse", git(), mirror_cut);
+    suite.test_needing("git/a partial clone is called one", git(), partial_clone);
+    suite.test_needing("git/a server of a shallow clone", git(), shallow_server);
     suite.test("git/an address of another kind is refused", other_scheme);
 }
 
@@ -92,7 +94,7 @@ impl Setting {
     }
 }
 
-fn chain(error: &GitError) -> String {
+fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |e| e.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
@@ -322,6 +324,53 @@ fn mirror_cut() {
     }
     setting.update(&setting.serve(Fault::None).url, "main").unwrap();
     git(setting.mirror().path(), &["fsck", "--strict"]);
+}
+
+/// A clone of `setting`'s upstream by git itself, from a server of it.
+fn cloned(setting: &Setting, options: &[&str]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for allowed in ["allowFilter", "allowAnySHA1InWant"] {
+        setting.upstream.git(&["config", &format!("uploadpack.{allowed}"), "true"]);
+    }
+    let url = format!("file://{}", setting.upstream.path().display());
+    git(dir.path(), &[&["clone", "-q"], options, &[&url, "."]].concat());
+    dir
+}
+
+fn partial_clone() {
+    let setting = Setting::new();
+    for filter in ["blob:none", "tree:0"] {
+        let clone = cloned(&setting, &["--no-checkout", "--filter", filter]);
+        let error = setting.import(&clone.path().display().to_string()).unwrap_err();
+        assert!(matches!(error, GitError::PartialClone { .. }), "{filter}: {}", chain(&error));
+        let history = History::open(clone.path()).unwrap();
+        let file = TreePath::new("a.txt").unwrap();
+        let read = history.tree(setting.commit).map(|tree| tree.file(&file));
+        let told = match read {
+            Ok(file) => chain(&file.unwrap_err()),
+            Err(e) => chain(&e),
+        };
+        assert!(told.contains("a partial clone"), "{filter}: {told}");
+        // As it says.
+        git(clone.path(), &["fetch", "-q", "--refetch", "--no-filter"]);
+        assert_eq!(setting.import(&clone.path().display().to_string()).unwrap(), 3);
+        setting.store().discard(&Silent).unwrap();
+    }
+}
+
+fn shallow_server() {
+    let setting = Setting::new();
+    let clone = cloned(&setting, &["--bare", "--depth", "1", "--branch", "release"]);
+    let server = Server::start(clone.path(), Fault::None);
+    let error = setting.import(&format!("{}/", server.url)).unwrap_err();
+    assert!(chain(&error).contains("is a shallow clone"), "{}", chain(&error));
+    let error = setting.mirror().update(&server.url, "main", setting.commit, QUICK, &Silent);
+    assert!(chain(&error.unwrap_err()).contains("is a shallow clone"));
+    // As it says, either way.
+    assert_eq!(setting.import(&clone.path().display().to_string()).unwrap(), 3);
+    setting.store().discard(&Silent).unwrap();
+    git(clone.path(), &["fetch", "-q", "--unshallow"]);
+    assert_eq!(setting.import(&format!("{}/", server.url)).unwrap(), 3);
 }
 
 fn other_scheme() {
