@@ -193,7 +193,10 @@ fn mistyped() {
             assert!(run.stdout().is_empty(), "{}", run.shown());
         }
     }
-    project.tool.run(["fetch", "--from", ""]).assert_status(2);
+    let empty = project.tool.run(["fetch", "--from", "", "--format", "json"]);
+    empty.assert_status(2);
+    let error = &empty.json()["error"];
+    assert!(error["reason"].is_null() && error["place"] == serde_json::json!({}), "{error:#}");
     let clone = project.tool.path("clone");
     git(&clone, &["config", "uploadpack.allowFilter", "true"]);
     let url = format!("file://{}", clone.display());
