@@ -169,7 +169,14 @@ pub(super) fn statements(
         line.first() == Some(&b'#') && directives.iter().any(|d| line.starts_with(d))
     };
     let is_head = |line: &[u8]| head_name(line).is_some_and(|(kind, _)| kind == Kind::Function);
-    if text.iter().any(is_directive) || !text.iter().any(|line| is_head(line)) {
+    // And Python holds C++ in its strings, after what it imports or defines first.
+    let is_python = |line: &[u8]| {
+        line.starts_with(b"import ")
+            || line.starts_with(b"from ") && memchr::memmem::find(line, b" import ").is_some()
+    };
+    let begins = |line: &&&[u8]| is_directive(line) || is_python(line) || is_head(line);
+    let cpp = text.iter().find(begins).is_some_and(|line| is_directive(line));
+    if cpp || !text.iter().any(|line| is_head(line)) {
         return Vec::new();
     }
     let mut found: Vec<Statement> = Vec::with_capacity(text.len() / 2);
@@ -347,6 +354,14 @@ mod tests {
         let text = "def f(a='('):  # ( \\\n    \"\"\"don't\ndef g():\n\\\"\"\"\"\"\"\n    x = {\ndef\n  : 1}\n    y \
                     = \\\n1\n    z\n";
         assert_eq!(found(text), ["f 0..10"]);
+    }
+
+    #[test]
+    fn what_its_strings_hold_does_not_make_it_another_language() {
+        let text = "import a\n\nS = \"\"\"\n#include <m>\n\"\"\"\n\n\ndef f():\n    x\n";
+        assert_eq!(found(text), ["f 7..9"]);
+        assert_eq!(found(&text.replace("import a", "from a import b")), ["f 7..9"]);
+        assert_eq!(found(&text.replace("import a", "// from a")), [""; 0]);
     }
 
     #[test]
