@@ -5,6 +5,8 @@
 //! hold. A nearest fuzzy place is worked out for the report alone.
 
 mod alone;
+mod arms;
+mod blocks;
 mod facts;
 mod functions;
 mod heads;

@@ -5,19 +5,26 @@
 //! are never looked into, so a call is never taken for a definition, and a
 //! macro's replacement text is never read.
 
+mod names;
+
 use std::ops::Range;
 
 use super::Condition;
 use super::lex::{Kind, Token, lex_meaning};
+use names::Candidate;
 
 /// A function definition: byte spans in the text it was found in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name with the namespaces and classes around it, `a::b::f`; of a class that
-    /// is a specialisation with its arguments, `a::S<int>::f`.
+    /// Its name with the namespaces and classes around it, `a::b::f`; of a specialisation
+    /// with its arguments, `a::S<int>::f`; of a macro that stands for a head with what it
+    /// is given first, `TEST(one)`.
     pub path: String,
     /// The path without arguments.
     plain: String,
+    /// The path that another head over the same body gives it, in an earlier branch of an
+    /// `#if`.
+    pub also: Option<String>,
     /// From the template head or first attribute to the closing brace.
     pub span: Range<usize>,
     /// The name alone, the last part of a qualified one.
@@ -91,12 +98,29 @@ pub fn all_in<'f>(functions: &'f [Function], name: &str) -> Vec<&'f Function> {
     functions.iter().filter(named).collect()
 }
 
+/// A namespace, a class or an enumeration that has a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enclosure {
+    /// Its name with those around it, as in [`Function::path`].
+    pub path: String,
+    /// What it holds (bytes), both braces included.
+    pub body: Range<usize>,
+}
+
 /// Every function defined in the text, in the order they stand.
 #[must_use]
 pub fn functions(text: &[u8]) -> Vec<Function> {
+    functions_and_enclosures(text).0
+}
+
+/// As [`functions`], with what may be around them, the outer before the inner.
+#[must_use]
+pub fn functions_and_enclosures(text: &[u8]) -> (Vec<Function>, Vec<Enclosure>) {
     let tokens = lex_meaning(text);
     let partner = partners(text, &tokens);
-    let mut parser = Parser { text, tokens, partner, at: 0, scopes: Vec::new(), found: Vec::new() };
+    let (scopes, found, enclosures) = (Vec::new(), Vec::new(), Vec::new());
+    let mut parser =
+        Parser { text, tokens, partner, at: 0, scopes, found, enclosures, headed: None };
     while parser.at < parser.tokens.len() {
         parser.item();
     }
@@ -109,7 +133,7 @@ pub fn functions(text: &[u8]) -> Vec<Function> {
         at = function.span.start;
         function.lines = (line, line + breaks(&text[function.span.clone()]));
     }
-    found
+    (found, parser.enclosures)
 }
 
 fn breaks(text: &[u8]) -> usize {
@@ -170,6 +194,10 @@ struct Parser<'t> {
     at: usize,
     scopes: Vec<Option<Scope>>,
     found: Vec<Function>,
+    enclosures: Vec<Enclosure>,
+    /// Where a head begins whose body is that of the head in a later branch of an `#if`,
+    /// and its names.
+    headed: Option<(usize, Vec<Candidate>)>,
 }
 
 /// A namespace or a class.
@@ -177,16 +205,6 @@ struct Parser<'t> {
 struct Scope {
     name: String,
     /// The name with the arguments of a specialisation.
-    written: String,
-}
-
-/// A name followed by `(`, outside any bracket: perhaps the declarator.
-struct Candidate {
-    /// Index of the last part of the name, or of its `operator`.
-    token: usize,
-    /// Index of the last token of the name.
-    last: usize,
-    /// Its qualified name as written.
     written: String,
 }
 
@@ -244,7 +262,7 @@ impl Parser<'_> {
         let begin = self.at;
         let mut scope: Option<Option<Scope>> = None;
         let mut candidates: Vec<Candidate> = Vec::new();
-        let mut enumeration = false;
+        let (mut enumeration, mut enumerated) = (false, None);
         let mut initializers = false;
         let mut i = begin;
         while i < self.tokens.len() {
@@ -278,15 +296,22 @@ impl Parser<'_> {
                         continue;
                     }
                     if let (Some(name), false) = (&scope, declares) {
-                        self.scopes.push(name.clone());
+                        // The last of several heads over one body alone is closed.
+                        if self.partner[i].is_some() {
+                            self.enclose(i, name.as_ref());
+                            self.scopes.push(name.clone());
+                        }
                         self.at = i + 1;
                         return;
                     }
-                    if declares && self.partner[i].is_some() {
-                        let end = self.past(i);
-                        self.define(begin, i, end, &candidates);
-                        i = end;
+                    let names = std::mem::take(&mut candidates);
+                    if let Some(function) = self.defined(begin, i, names) {
+                        self.found.push(function);
+                        i = self.past(i);
                         break;
+                    }
+                    if enumeration {
+                        self.enclose(i, enumerated.as_ref());
                     }
                     i = self.past(i);
                     if enumeration {
@@ -349,12 +374,27 @@ impl Parser<'_> {
                 }
                 b"enum" => {
                     enumeration = true;
-                    i += 1;
+                    i += 1 + usize::from(matches!(self.word(i + 1), b"class" | b"struct"));
+                    enumerated = self.qualified_after(i);
                 }
                 _ => i += 1,
             }
         }
         self.at = i.max(begin + 1);
+    }
+
+    /// Takes down what the brace at `i` begins.
+    fn enclose(&mut self, i: usize, scope: Option<&Scope>) {
+        let (Some(scope), Some(end)) = (scope, self.partner[i]) else { return };
+        let path = self.path(|scope| &scope.written, &scope.written);
+        let body = self.tokens[i].start..self.tokens[end].end;
+        self.enclosures.push(Enclosure { path, body });
+    }
+
+    /// A name with those of the namespaces and classes around it.
+    fn path(&self, name: fn(&Scope) -> &str, last: &str) -> String {
+        let around = self.scopes.iter().flatten().map(name);
+        around.chain([last]).collect::<Vec<_>>().join("::")
     }
 
     /// The index after an initializer that begins with `=` at `i`.
@@ -389,11 +429,11 @@ impl Parser<'_> {
         }
     }
 
-    /// Tokens as one word, with a space between names alone.
+    /// Tokens as one word, with a space between names alone; directives left out.
     fn joined(&self, tokens: Range<usize>) -> String {
         let mut joined = String::new();
         let mut after_name = false;
-        for i in tokens {
+        for i in tokens.filter(|i| self.tokens[*i].kind != Kind::Directive) {
             let name = self.tokens[i].kind == Kind::Identifier;
             if name && after_name {
                 joined.push(' ');
@@ -404,84 +444,50 @@ impl Parser<'_> {
         joined
     }
 
-    /// The operator that the `(` at `i` begins the parameters of: the index of its
-    /// `operator`, and its name.
-    fn operator(&self, i: usize) -> Option<(usize, String)> {
-        /// No operator's name has more tokens.
-        const LONGEST: usize = 16;
-        let begin =
-            (i.saturating_sub(LONGEST)..i).rev().find(|&at| self.word(at) == b"operator")?;
-        let bracket = |at: usize| matches!(self.word(at), b"(" | b")" | b"{" | b"}" | b";");
-        let called = (begin + 1..i).map(|at| self.word(at)).eq([b"(", b")"]);
-        let named = begin + 1 < i && !(begin + 1..i).any(bracket);
-        (called || named).then(|| (begin, self.joined(begin..i)))
-    }
-
-    /// The name before the `(` at `i`, template arguments skipped.
-    fn candidate(&self, i: usize) -> Option<Candidate> {
-        if let Some((begin, name)) = self.operator(i) {
-            return Some(self.qualified(begin, i - 1, name));
-        }
-        let mut last = i.checked_sub(1)?;
-        if matches!(self.word(last), b">" | b">>") {
-            let mut depth = 0_isize;
-            loop {
-                match self.word(last) {
-                    b">" => depth += 1,
-                    b">>" => depth += 2,
-                    b"<" => depth -= 1,
-                    b";" | b"{" | b"}" => return None,
-                    _ => {}
-                }
-                last = last.checked_sub(1)?;
-                if depth <= 0 {
-                    break;
-                }
+    /// The function whose body the brace at `open` begins, given the names in its head.
+    fn defined(&mut self, begin: usize, open: usize, names: Vec<Candidate>) -> Option<Function> {
+        if self.partner[open].is_none() {
+            let directive = self.tokens.get(open + 1).filter(|t| t.kind == Kind::Directive);
+            let then = directive.and_then(|t| Condition::of(t.of(self.text)));
+            if !names.is_empty() && then == Some(Condition::Else) {
+                self.headed = Some((begin, names));
             }
-        }
-        let written = self.name(last)?;
-        if matches!(
-            written.as_str(),
-            "noexcept" | "requires" | "decltype" | "alignas" | "operator" | "__attribute__"
-        ) {
             return None;
         }
-        Some(self.qualified(last, last, written))
+        let earlier = self.headed.take();
+        let earlier = earlier.and_then(|(begin, names)| self.function(begin, open, &names));
+        let Some(own) = self.function(begin, open, &names) else {
+            // The name may stand before the `#if`, and go on with its parameters.
+            return earlier.filter(|_| self.word(begin) == b"(");
+        };
+        let also = earlier.map(|earlier| earlier.path).filter(|path| *path != own.path);
+        Some(Function { also, ..own })
     }
 
-    /// A name with the classes before it.
-    fn qualified(&self, token: usize, last: usize, mut written: String) -> Candidate {
-        let mut first = token;
-        while first >= 2 && self.word(first - 1) == b"::" {
-            let Some(part) = self.name(first - 2) else { break };
-            written = format!("{part}::{written}");
-            first -= 2;
-        }
-        Candidate { token, last, written }
-    }
-
-    /// Records the definition. Of several names before a `(`, a macro with
+    /// The definition. Of several names before a `(`, a macro with
     /// arguments may stand first or last; the declarator is the first that
     /// something stands before, else the first.
-    fn define(&mut self, begin: usize, open: usize, end: usize, candidates: &[Candidate]) {
-        let Some(declarator) =
-            candidates.iter().find(|c| c.token > begin).or_else(|| candidates.first())
-        else {
-            return;
-        };
-        let path = |name: fn(&Scope) -> &str| {
-            let around = self.scopes.iter().flatten().map(name);
-            around.chain([declarator.written.as_str()]).collect::<Vec<_>>().join("::")
+    fn function(&self, begin: usize, open: usize, names: &[Candidate]) -> Option<Function> {
+        let declarator = names.iter().find(|c| c.token > begin).or_else(|| names.first())?;
+        let end = self.tokens[self.partner[open]?].end;
+        let words = (begin..declarator.token).map(|at| self.word(at)).collect::<Vec<_>>();
+        let written = if words.windows(3).any(|three| three == [&b"template"[..], b"<", b">"]) {
+            declarator.written.clone()
+        } else if let Some(argument) = self.macro_argument(begin, declarator) {
+            format!("{}({argument})", declarator.name)
+        } else {
+            declarator.name.clone()
         };
         let (first, last) = (self.tokens[declarator.token], self.tokens[declarator.last]);
-        self.found.push(Function {
-            path: path(|scope| &scope.written),
-            plain: path(|scope| &scope.name),
-            span: self.tokens[begin].start..self.tokens[end - 1].end,
+        Some(Function {
+            path: self.path(|scope| &scope.written, &written),
+            plain: self.path(|scope| &scope.name, &declarator.name),
+            also: None,
+            span: self.tokens[begin].start..end,
             name: first.start..last.end,
-            body: self.tokens[open].start..self.tokens[end - 1].end,
+            body: self.tokens[open].start..end,
             lines: (0, 0),
-        });
+        })
     }
 }
 

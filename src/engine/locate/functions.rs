@@ -9,6 +9,10 @@ use crate::cpp::{function, meaning};
 pub(super) struct Functions {
     text: Vec<u8>,
     pub scopes: Vec<Scope>,
+    /// The namespaces, classes and enumerations, the outer before the inner: their names
+    /// and the lines from their first brace to their last, 0-based. None of a text that
+    /// gives its functions by indentation: its classes are among them.
+    enclosures: Vec<(String, Range<usize>)>,
 }
 
 /// A function, or a macro over several lines.
@@ -42,14 +46,30 @@ impl Functions {
     pub fn of(lines: &[&[u8]]) -> Self {
         let text = lines.concat();
         let mut scopes = macros(lines);
-        scopes.extend(function::functions(&text).into_iter().map(|found| Scope {
+        let (functions, enclosures) = function::functions_and_enclosures(&text);
+        scopes.extend(functions.into_iter().map(|found| Scope {
             head: found.span.start..found.body.start,
             lines: found.lines.0 - 1..found.lines.1,
-            path: found.path,
+            path: match found.also {
+                Some(also) => format!("{} or {also}", found.path),
+                None => found.path,
+            },
             indented: None,
         }));
         scopes.sort_by_key(|s| (s.lines.start, std::cmp::Reverse(s.lines.end)));
-        Self { text, scopes }
+        let ends: Vec<usize> = lines
+            .iter()
+            .scan(0, |end, line| {
+                *end += line.len();
+                Some(*end)
+            })
+            .collect();
+        let line = |byte: usize| ends.partition_point(|end| *end <= byte);
+        let enclosures = enclosures
+            .into_iter()
+            .map(|e| (e.path, line(e.body.start)..line(e.body.end - 1)))
+            .collect();
+        Self { text, scopes, enclosures }
     }
 
     /// Those that a text gives by indentation.
@@ -67,7 +87,19 @@ impl Functions {
             Scope { path, head: begin..at, lines: own, indented: Some((indent, last)) }
         };
         let scopes = blocks.into_iter().map(&mut scope).collect();
-        Self { text: lines.concat(), scopes }
+        Self { text: lines.concat(), scopes, enclosures: Vec::new() }
+    }
+
+    /// Whether the text has none, and nothing that could hold any.
+    pub fn is_empty(&self) -> bool {
+        self.scopes.is_empty() && self.enclosures.is_empty()
+    }
+
+    /// The innermost namespace, class or enumeration around the gap before a line.
+    pub fn enclosure(&self, gap: usize) -> Option<&str> {
+        let holds = |lines: &Range<usize>| lines.start < gap && gap <= lines.end;
+        let inner = self.enclosures.iter().rev().find(|(_, lines)| holds(lines));
+        inner.map(|(path, _)| path.as_str())
     }
 
     /// The words of a function's head. A macro's name is all of its head.
@@ -107,6 +139,57 @@ impl Functions {
     pub fn named(&self, path: &str) -> impl Iterator<Item = &Scope> {
         self.scopes.iter().filter(move |s| s.path == path)
     }
+}
+
+/// Whether two functions are one: the name is the same, and where several
+/// have it, so is the head, or else its rank among them.
+pub(super) fn is_same(
+    (were, then): (&Functions, &Scope),
+    (are, now): (&Functions, &Scope),
+) -> bool {
+    if then.path != now.path {
+        return false;
+    }
+    let (old, new) = (were.head(then), are.head(now));
+    let rank = |all: &[&Scope], one: &Scope| all.iter().position(|s| s.lines == one.lines);
+    let same_rank = |were: &[&Scope], are: &[&Scope]| {
+        were.len() == are.len() && rank(were, then) == rank(are, now)
+    };
+    if old == new {
+        // Where several have this very head, as in the arms of an `#ifdef`, the
+        // rank among them tells them apart.
+        return same_rank(&were.headed(&then.path, &old), &are.headed(&now.path, &new));
+    }
+    // What both texts have is none that had another head.
+    let changed = |all: &Functions, other: &Functions| {
+        let had = |scope: &&Scope| other.headed(&then.path, &all.head(scope)).is_empty();
+        all.named(&then.path).filter(had).map(|scope| all.head(scope)).collect::<Vec<_>>()
+    };
+    let (olds, news) = (changed(were, are), changed(are, were));
+    let own = likeness(&old, &new);
+    // Of several with other heads it has to be as like the one as any is.
+    olds.contains(&old)
+        && news.contains(&new)
+        && olds.iter().all(|other| likeness(other, &new) <= own)
+        && news.iter().all(|other| likeness(&old, other) <= own)
+        && same_rank(
+            &were.named(&then.path).collect::<Vec<_>>(),
+            &are.named(&then.path).collect::<Vec<_>>(),
+        )
+}
+
+/// How many of their words two heads share, in thousandths of all.
+fn likeness(old: &[u8], new: &[u8]) -> usize {
+    let mut rest: Vec<&[u8]> = new.split(|b| *b == b' ').collect();
+    let (mut all, mut shared) = (rest.len(), 0);
+    for word in old.split(|b| *b == b' ') {
+        all += 1;
+        if let Some(at) = rest.iter().position(|other| *other == word) {
+            rest.swap_remove(at);
+            shared += 2;
+        }
+    }
+    shared * 1000 / all
 }
 
 /// The words of a text, with single spaces.

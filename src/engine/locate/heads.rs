@@ -75,9 +75,20 @@ impl Head {
         let text = lines.concat();
         let (mut depth, mut angles) = (0_usize, 0_usize);
         let (mut scoped, mut parentheses, mut template) = (false, false, false);
-        for token in lex_meaning(&text) {
-            let word = token.of(&text);
+        let tokens = lex_meaning(&text);
+        let words = || tokens.iter().map(|token| token.of(&text));
+        // What ends before may do so on the first line. A brace that closes later was
+        // opened in the same statement, whose lines are not all here.
+        let ended = words().take_while(|word| *word == b"}").count();
+        let goes_on = |word: &[u8]| matches!(word, b"," | b")");
+        if ended > 0 && words().nth(ended).is_some_and(goes_on) {
+            return None;
+        }
+        let mut braces = 0_usize;
+        for word in words().skip(ended) {
             match word {
+                b"{" => braces += 1,
+                b"}" => braces = braces.checked_sub(1)?,
                 b"(" => {
                     depth += 1;
                     parentheses |= angles == 0;
@@ -101,4 +112,42 @@ impl Head {
             _ => None,
         }
     }
+}
+
+/// The name that a heading gives, where no function can be read: the word
+/// before the first `(`. Of a heading that is a template's head alone, the lines
+/// after it up to `until` count.
+pub(super) fn heading_name(text: &[&[u8]], heading: usize, until: usize) -> Option<Vec<u8>> {
+    let first = text[heading];
+    if is_statement(first) {
+        return None;
+    }
+    let more = first.starts_with(b"template") && !first.contains(&b'(');
+    let end = if more { until.max(heading + 1) } else { heading + 1 };
+    let line = text[heading..end.min(text.len())].concat();
+    let before = &line[..line.iter().position(|b| *b == b'(')?];
+    let word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'~');
+    let begin = before.iter().rposition(|b| !word(b)).map_or(0, |at| at + 1);
+    Some(before[begin..].to_vec()).filter(|name| !name.is_empty())
+}
+
+/// Whether a line that is no head ends here: a declaration.
+fn is_statement(line: &[u8]) -> bool {
+    line.trim_ascii_end().ends_with(b";")
+}
+
+/// The name of the class that a heading opens and that no line up to `until`
+/// closes.
+pub(super) fn class_name(text: &[&[u8]], heading: usize, until: usize) -> Option<Vec<u8>> {
+    let closed = text[heading..until.min(text.len())].iter().any(|l| l.starts_with(b"}"));
+    if closed || is_statement(text[heading]) {
+        return None;
+    }
+    let mut words =
+        text[heading].split(|b| !b.is_ascii_alphanumeric() && *b != b'_').filter(|w| !w.is_empty());
+    words
+        .next()
+        .filter(|w| matches!(*w, b"class" | b"struct" | b"union" | b"enum"))
+        .and_then(|_| words.find(|w| !matches!(*w, b"class" | b"struct")))
+        .map(<[u8]>::to_vec)
 }

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::facts::Facts;
+use super::heads::{class_name, heading_name};
 use super::indented::depth;
-use super::within::{Both, Shape, Side, class_name, heading_name};
+use super::within::{Both, Shape, Side};
 use super::{
     Edit, LineEnds, Place, Placed, Text, Unplaced, anywhere, conflict, context, list, place_alone,
     shown,
@@ -196,9 +197,9 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
     Ok(Placed { class, site, edits: kept, inferred: placed.inferred, rivals: Vec::new(), nearby })
 }
 
-/// Turns down lines that were at `was`, and at `is` stand in a function or a
-/// class of another name; `site` is where a report points, `depth` how far they
-/// are indented.
+/// Turns down lines that were at `was`, and at `is` stand in a function, a class or a
+/// lambda of another name; `site` is where a report points, `depth` how far they are
+/// indented.
 fn own_function(
     was: &Range<usize>,
     is: &Range<usize>,
@@ -212,12 +213,33 @@ fn own_function(
         (Some(then), Some(now)) => base[then] == text[now],
         (then, now) => then == now,
     };
-    if same_heading && both.stands_alike(was, is, depth) {
-        return Ok(());
+    if !(same_heading && both.stands_alike(was, is, depth)) {
+        own_head(was, is, site, depth, headings, both)?;
     }
+    both.same_blocks(was, is).map_err(|why| conflict(Some(site), &why))
+}
+
+/// As [`own_function`], where the lines themselves do not prove it; `headings` are those
+/// of both texts.
+fn own_head(
+    was: &Range<usize>,
+    is: &Range<usize>,
+    site: &Range<usize>,
+    depth: Option<usize>,
+    headings: (Option<usize>, Option<usize>),
+    both: &Both<'_>,
+) -> Result<(), Unplaced> {
+    let (base, text) = (both.base(), both.text());
     let there = |why: String| Err(conflict(Some(site), &why));
     if let Some(off) = both.switched_off(was, is) {
         return there(format!("upstream switched its lines off: `#if 0` at line {}", off + 1));
+    }
+    if let Some((condition, met)) = both.other_arm(was, is) {
+        let (is, was) = if met { ("is", "is not") } else { ("is not", "is") };
+        return there(format!(
+            "its lines stand here, but where `{condition}` {is} met, and it was made for where it \
+             {was}"
+        ));
     }
     if both.reads()
         && let Err(why) = both.same_function(was, is, depth)

@@ -29,7 +29,8 @@ enum After {
     Nothing,
     Comment,
     RawString,
-    Directive,
+    /// A directive, or a comment to the end of its line, that `\` has go on.
+    Spliced,
 }
 
 impl Effect {
@@ -53,12 +54,15 @@ impl Effect {
                 (Kind::Punctuation, [byte]) => effect.brace(*byte),
                 (Kind::Directive, _) => {
                     effect.condition = Condition::of(word);
-                    if word.ends_with(b"\\\n") || word.ends_with(b"\\\r\n") {
-                        effect.after = After::Directive;
+                    if is_spliced(word) {
+                        effect.after = After::Spliced;
                     }
                 }
                 (Kind::Comment, [b'/', b'*', rest @ ..]) if !rest.ends_with(b"*/") => {
                     effect.after = After::Comment;
+                }
+                (Kind::Comment, [b'/', b'/', ..]) if is_spliced(word) => {
+                    effect.after = After::Spliced;
                 }
                 (Kind::Text, _)
                     if raw_string_end(word).is_some_and(|end| !word.ends_with(&end)) =>
@@ -81,6 +85,11 @@ impl Effect {
     }
 }
 
+/// Whether the line after what ends here belongs to it.
+fn is_spliced(word: &[u8]) -> bool {
+    word.ends_with(b"\\\n") || word.ends_with(b"\\\r\n")
+}
+
 /// How many lines, and how much of the line after them, the unfinished end of a
 /// line goes on for: `more` are the lines that follow it. Nothing where no line
 /// ends it.
@@ -89,7 +98,7 @@ fn goes_on(after: After, line: &[u8], more: &[&[u8]]) -> Option<(usize, usize)> 
         After::Nothing => return None,
         After::Comment => b"*/".to_vec(),
         After::RawString => lex(line).iter().rev().find_map(|t| raw_string_end(t.of(line)))?,
-        After::Directive => {
+        After::Spliced => {
             let last = more.iter().position(|l| !without_line_end(l).ends_with(b"\\"))?;
             return Some((last, more[last].len()));
         }
@@ -246,16 +255,45 @@ impl Outline {
     fn head(&self, text: &[&[u8]], brace: &Opened) -> Option<(Range<usize>, Head)> {
         let read = || {
             let start = self.statement(text, brace.line)?;
+            if self.is_headed_before(text, start) {
+                return None;
+            }
             Some((start, Head::of(&text[start..=brace.line])?))
         };
         let (start, kind) = (*brace.head.get_or_init(read))?;
         Some((start..brace.line + 1, kind))
     }
 
+    /// Whether a statement that begins at `start` heads what an earlier branch of a
+    /// condition heads too.
+    fn is_headed_before(&self, text: &[&[u8]], start: usize) -> bool {
+        let Some(before) = start.checked_sub(1) else { return false };
+        let at = self.branches.partition_point(|b| b.line < before);
+        let own = self.branches.get(at).filter(|b| b.line == before);
+        let later = |_: &&Opened| Effect::of(text[before]).condition == Some(Condition::Else);
+        let Some(earlier) = own.filter(later).and_then(|own| own.around) else { return false };
+        let from = self.braces.partition_point(|b| b.line < self.branches[earlier].line);
+        self.braces[from..].iter().take_while(|b| b.line < before).any(|b| b.end.is_none())
+    }
+
     /// The lines that begin the branches which the gap before `line` is in, the
     /// innermost first.
-    fn branches(&self, line: usize) -> Vec<usize> {
+    pub fn branches(&self, line: usize) -> Vec<usize> {
         Self::outwards(&self.branches, self.inside(line).branch).map(|b| b.line).collect()
+    }
+
+    /// What heads the braces that the gap before `line` is in, from its function's own
+    /// inwards; none where no function is around it.
+    pub fn within(&self, text: &[&[u8]], line: usize) -> Vec<Range<usize>> {
+        let Some(function) = self.around(text, line).and_then(|around| around.function) else {
+            return Vec::new();
+        };
+        let all = Self::outwards(&self.braces, self.inside(line).brace);
+        let head = |b: &Opened| self.statement(text, b.line).unwrap_or(b.line)..b.line + 1;
+        let mut heads: Vec<_> = all.take_while(|b| !std::ptr::eq(*b, function)).map(head).collect();
+        heads.push(head(function));
+        heads.reverse();
+        heads
     }
 
     /// The line of the `#if 0` that the gap before `line` is in.
@@ -440,8 +478,9 @@ mod tests {
             // What closes there closes nothing.
             ("void f() {\n// }\n/* }\n} */ g(\"}\", '}', R\"(\n}\n)\");\nx\n}\n", Some("voidf(){")),
             ("void f() {\n#define A } \\\n  }\nx\n}\n", Some("voidf(){")),
-            // One body under two heads.
-            ("#if A\nvoid f() {\n#else\nvoid g() {\n#endif\nx\n}\n", Some("voidg(){")),
+            // One body under two heads, and one in either branch.
+            ("#if A\nvoid f() {\n#else\nvoid g() {\n#endif\nx\n}\n", None),
+            ("#if A\nvoid f() {\n}\n#else\nvoid g() {\nx\n}\n#endif\n", Some("voidg(){")),
             // A class may be named in a head, and above it.
             ("// a class (\ntemplate <class T>\nenum E f(struct A* a) {\nx\n}\n", None),
             (

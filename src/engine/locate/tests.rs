@@ -2,6 +2,8 @@ use super::*;
 use crate::merge::lines;
 use crate::patch::{Body, parse};
 
+mod scopes;
+
 fn hunks(body: &str) -> Vec<Hunk> {
     let patch = parse(format!("--- a/f\n+++ b/f\n{body}").as_bytes()).expect("a patch");
     match patch.files.into_iter().next().expect("a file").body {

@@ -9,12 +9,12 @@
 use std::cell::OnceCell;
 use std::ops::Range;
 
-use super::anywhere;
 use super::facts::Facts;
-use super::functions::{Functions, Scope, words};
+use super::functions::{Functions, Scope, is_same, words};
 use super::heads::signature;
 use super::indented::{self, Layout, Statement};
-use super::outline::{self, Effect, Outline};
+use super::outline::{self, Effect, Outline, Outlined};
+use super::{anywhere, arms, blocks};
 use crate::merge::{LineMap, Number};
 
 /// What is known of a text's form, read when it is asked for.
@@ -134,8 +134,8 @@ impl<'t> Both<'t> {
             let mut both = then.iter().zip(&now);
             return then.len() == now.len() && both.all(|(old, new)| self.map.keeps(old, new));
         }
-        let outlined = |(text, shape): Side<'t>| (text, shape.outline(text));
-        outline::stands_alike(outlined(self.then), outlined(self.now), self.map, was, is)
+        let (then, now) = self.outlined();
+        outline::stands_alike(then, now, self.map, was, is)
     }
 
     /// Whether all of `places`, where the base's lines `edges` stand in the text at
@@ -185,12 +185,41 @@ impl<'t> Both<'t> {
         off(self.now, is.start).filter(|_| off(self.then, was.start).is_none())
     }
 
+    /// The condition that lines came to the other side of, and whether it is met there.
+    pub(super) fn other_arm(
+        &self,
+        was: &Range<usize>,
+        is: &Range<usize>,
+    ) -> Option<(String, bool)> {
+        if self.indented() {
+            return None;
+        }
+        let (then, now) = self.outlined();
+        let (condition, met) = arms::other_arm(then, now, (was.start, is.start))?;
+        Some((String::from_utf8_lossy(&condition).into_owned(), met))
+    }
+
+    /// Fails, with the reason in a sentence, where lines are in a lambda or in a class
+    /// within their function that has another name than before.
+    pub(super) fn same_blocks(&self, was: &Range<usize>, is: &Range<usize>) -> Result<(), String> {
+        if self.indented() {
+            return Ok(());
+        }
+        let (then, now) = self.outlined();
+        blocks::same_blocks(then, now, self.map, (was.start, is.start))
+    }
+
+    fn outlined(&self) -> (Outlined<'t>, Outlined<'t>) {
+        let outlined = |(text, shape): Side<'t>| (text, shape.outline(text));
+        (outlined(self.then), outlined(self.now))
+    }
+
     /// Whether functions can be read in either text at all.
     pub(super) fn reads(&self) -> bool {
         let may = |(text, shape): Side<'t>| shape.outline(text).may_hold_functions();
         self.indented()
-            || may(self.then) && !self.were().scopes.is_empty()
-            || may(self.now) && !self.are().scopes.is_empty()
+            || may(self.then) && !self.were().is_empty()
+            || may(self.now) && !self.are().is_empty()
     }
 
     /// Whether upstream put in a second copy of the function that the base's
@@ -229,35 +258,30 @@ impl<'t> Both<'t> {
     ) -> Result<(), String> {
         let then = self.were().holding_at(was, depth);
         let now = self.are().holding_at(is, depth);
-        let same = |(a, b): (&&Scope, &&Scope)| self.is_same(a, b);
+        let (were, are) = (self.were(), self.are());
+        let same = |(a, b): (&&Scope, &&Scope)| is_same((were, a), (are, b));
         if then.len() == now.len() && then.iter().zip(&now).all(same) {
-            return Ok(());
+            // A function's name has what is around it.
+            return if then.is_empty() { self.same_enclosure(was, is) } else { Ok(()) };
         }
         Err(self.why(then.last().copied(), now.last().copied()))
     }
 
-    /// Whether two functions are one: the name is the same, and where several
-    /// have it, so is the head, or else its rank among them.
-    fn is_same(&self, then: &Scope, now: &Scope) -> bool {
-        if then.path != now.path {
-            return false;
+    /// As [`Self::same_function`], of lines that are in none.
+    fn same_enclosure(&self, was: &Range<usize>, is: &Range<usize>) -> Result<(), String> {
+        let (then, now) = (self.were().enclosure(was.start), self.are().enclosure(is.start));
+        if then == now {
+            return Ok(());
         }
-        let (were, are) = (self.were(), self.are());
-        let (old, new) = (were.head(then), are.head(now));
-        let rank = |all: &[&Scope], one: &Scope| all.iter().position(|s| s.lines == one.lines);
-        let same_rank = |were: &[&Scope], are: &[&Scope]| {
-            were.len() == are.len() && rank(were, then) == rank(are, now)
-        };
-        if old == new {
-            // Where several have this very head, as in the arms of an `#ifdef`, the
-            // rank among them tells them apart.
-            return same_rank(&were.headed(&then.path, &old), &are.headed(&now.path, &new));
-        }
-        same_rank(
-            &were.named(&then.path).collect::<Vec<_>>(),
-            &are.named(&then.path).collect::<Vec<_>>(),
-        ) && were.headed(&then.path, &new).is_empty()
-            && are.headed(&then.path, &old).is_empty()
+        let there = |now| format!("its lines stand here, but in `{now}`, and it was made for");
+        Err(match (then, now) {
+            (Some(then), Some(now)) => format!("{} `{then}`", there(now)),
+            (None, Some(now)) => format!("{} a place outside of any namespace", there(now)),
+            (then, _) => format!(
+                "its lines stand here, but outside of `{}`, which it was made for",
+                then.unwrap_or_default()
+            ),
+        })
     }
 
     fn why(&self, then: Option<&Scope>, now: Option<&Scope>) -> String {
@@ -350,44 +374,6 @@ impl<'t> Both<'t> {
             now.iter().filter(|at| inside(self.are(), at)).count(),
         ))
     }
-}
-
-/// The name that a heading gives, where no function can be read: the word
-/// before the first `(`. Of a heading that is a template's head alone, the lines
-/// after it up to `until` count.
-pub(super) fn heading_name(text: &[&[u8]], heading: usize, until: usize) -> Option<Vec<u8>> {
-    let first = text[heading];
-    if is_statement(first) {
-        return None;
-    }
-    let more = first.starts_with(b"template") && !first.contains(&b'(');
-    let end = if more { until.max(heading + 1) } else { heading + 1 };
-    let line = text[heading..end.min(text.len())].concat();
-    let before = &line[..line.iter().position(|b| *b == b'(')?];
-    let word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'~');
-    let begin = before.iter().rposition(|b| !word(b)).map_or(0, |at| at + 1);
-    Some(before[begin..].to_vec()).filter(|name| !name.is_empty())
-}
-
-/// Whether a line that is no head ends here: a declaration.
-fn is_statement(line: &[u8]) -> bool {
-    line.trim_ascii_end().ends_with(b";")
-}
-
-/// The name of the class that a heading opens and that no line up to `until`
-/// closes.
-pub(super) fn class_name(text: &[&[u8]], heading: usize, until: usize) -> Option<Vec<u8>> {
-    let closed = text[heading..until.min(text.len())].iter().any(|l| l.starts_with(b"}"));
-    if closed || is_statement(text[heading]) {
-        return None;
-    }
-    let mut words =
-        text[heading].split(|b| !b.is_ascii_alphanumeric() && *b != b'_').filter(|w| !w.is_empty());
-    words
-        .next()
-        .filter(|w| matches!(*w, b"class" | b"struct" | b"union" | b"enum"))
-        .and_then(|_| words.find(|w| !matches!(*w, b"class" | b"struct")))
-        .map(<[u8]>::to_vec)
 }
 
 #[cfg(test)]

@@ -35,7 +35,17 @@ auto eight() -> decltype(six()) { return 8; }
 ";
     assert_eq!(
         paths(text),
-        ["a::b::one", "two", "K::K", "K::three", "K::four", "five", "six", "seven", "eight"]
+        [
+            "a::b::one",
+            "two",
+            "K::K",
+            "K::three",
+            "K::four",
+            "five<float,2>",
+            "six",
+            "seven",
+            "eight"
+        ]
     );
     let two = find(text.as_bytes(), "two").expect("it is there");
     assert!(text[two.span.clone()].starts_with("[[host_name(\"two\")]]"));
@@ -45,9 +55,53 @@ auto eight() -> decltype(six()) { return 8; }
 }
 
 #[test]
+fn what_is_around_functions_has_names() {
+    let text = "\
+namespace a::b { namespace {
+template <> struct [[nodiscard]] S<int> : B { enum class E : int { x }; struct { int y; } z; };
+}}
+enum F { f } g() { return f; }
+extern \"C\" { union U { int a; }; }
+#if A
+class K : P {
+#else
+class L {
+#endif
+  void h() {}
+};
+int i() {}
+";
+    let (functions, enclosures) = functions_and_enclosures(text.as_bytes());
+    let paths: Vec<_> = enclosures.iter().map(|e| e.path.as_str()).collect();
+    assert_eq!(paths, ["a::b", "a::b::S<int>", "a::b::S<int>::E", "F", "U", "L"]);
+    for enclosure in &enclosures {
+        let body = &text[enclosure.body.clone()];
+        assert!(body.starts_with('{') && body.ends_with('}'), "{enclosure:?}");
+    }
+    assert_eq!(functions.iter().map(|f| &f.path[..]).collect::<Vec<_>>(), ["g", "L::h", "i"]);
+}
+
+#[test]
 fn branches_of_an_if_are_told_apart() {
     let text = "#if A\nvoid f(int a) {\n#else\nvoid f() {\n#endif\n  g();\n}\nvoid h() {}\n";
-    assert_eq!(paths(text).last().map(String::as_str), Some("h"));
+    assert_eq!(paths(text), ["f", "h"]);
+}
+
+#[test]
+fn several_heads_of_one_body_name_it() {
+    let heads = |text: &str| -> Vec<(String, Option<String>)> {
+        functions(text.as_bytes()).into_iter().map(|f| (f.path, f.also)).collect()
+    };
+    let two = "#if A\nvoid f(int a) {\n#else\nvoid g() {\n#endif\n  i();\n}\nvoid h() {}\n";
+    assert_eq!(heads(two), [("g".into(), Some("f".into())), ("h".into(), None)]);
+    assert_eq!(heads(&two.replace("g()", "f()"))[0], ("f".into(), None));
+    let whole = two.replace("#else", "}\n#else");
+    let own = ["f", "g", "h"].map(|name| (name.to_owned(), None));
+    assert_eq!(heads(&whole), own);
+    let parted = "void K<\n T>::f\n#if A\n(int a) {\n#else\n() {\n#endif\n  i();\n}\nvoid h() {}\n";
+    assert_eq!(heads(parted), [("K::f".into(), None), ("h".into(), None)]);
+    let late = "void f(\n#if A\n  int a) {\n#else\n  ) {\n#endif\n}\nvoid h() {}\n";
+    assert_eq!(heads(late).last(), Some(&("h".into(), None)));
 }
 
 #[test]
@@ -91,16 +145,55 @@ namespace n {
 template <> struct S<int> { void go() {} };
 template <> struct S<std::pair<int, unsigned long>> { void go() {} };
 template <typename T> struct Q<T, 4> : S<T> { void to() {} };
+template <> void S<half>::go() {}
+template <typename T> void R<T, (2 > 1)>::U<T>::of() {}
+template <> int as<int, S<half>>(int a) {}
 }
 ";
-    let expected = ["n::S<int>::go", "n::S<std::pair<int,unsigned long>>::go", "n::Q<T,4>::to"];
+    let expected = [
+        "n::S<int>::go",
+        "n::S<std::pair<int,unsigned long>>::go",
+        "n::Q<T,4>::to",
+        "n::S<half>::go",
+        "n::R::U::of",
+        "n::as<int,S<half>>",
+    ];
     assert_eq!(paths(text), expected);
     for name in ["go", "S::go", "n::S::go"] {
-        assert_eq!(find_all(text.as_bytes(), name).len(), 2, "{name}");
+        assert_eq!(find_all(text.as_bytes(), name).len(), 3, "{name}");
     }
-    for name in ["to", "Q::to", "S<int>::go", "n::Q<T,4>::to"] {
+    for name in ["to", "Q::to", "S<int>::go", "n::Q<T,4>::to", "U::of", "n::as", "as<int,S<half>>"]
+    {
         assert_eq!(find_all(text.as_bytes(), name).len(), 1, "{name}");
     }
+}
+
+#[test]
+fn macros_that_stand_for_heads_are_told_apart() {
+    let text = "\
+TEST_CASE(\"one\") {}
+TEST_CASE(\"two\") {}
+MAKE(f, (A{1, 2}), int b) {}
+struct K { K(int a) : a_(a) {} MAKE(a) {} };
+K::K(int b) {}
+MAKE() {}
+METAL_FUNC void g(int a) {}
+Make(int a) {}
+";
+    let expected = [
+        "TEST_CASE(\"one\")",
+        "TEST_CASE(\"two\")",
+        "MAKE(f)",
+        "K::K",
+        "K::MAKE(a)",
+        "K::K",
+        "MAKE()",
+        "g",
+        "Make",
+    ];
+    assert_eq!(paths(text), expected);
+    assert_eq!(find_all(text.as_bytes(), "TEST_CASE").len(), 2);
+    assert_eq!(find_all(text.as_bytes(), "MAKE").len(), 3);
 }
 
 #[test]

@@ -1,0 +1,166 @@
+//! Lines that stand in another function, class, block or arm than they were made for.
+
+use super::*;
+
+#[test]
+fn a_declaration_stays_in_its_class_and_namespace() {
+    let base = "#include <m>\nnamespace n {\n\n  template <>\n  struct A<int> {\n    one;\n    two;\n    \
+                three;\n    four;\n  };\n\n  enum class E : int {\n    zero,\n  };\n}\n";
+    let body = "@@ -6,4 +6,5 @@\n     one;\n     two;\n+    new;\n     three;\n     four;\n";
+    let renamed = |from: &str, to: &str| base.replace(from, to);
+    for (text, placed, why) in [
+        (format!("\n{base}"), true, ""),
+        (renamed("A<int>", "A<int> : B"), true, ""),
+        (renamed("A<int>", "B<int>"), false, "in `n::B<int>`, and it was made for `n::A<int>`"),
+        (renamed("A<int>", "A<half>"), false, "in `n::A<half>`"),
+        (renamed("n {", "m {"), false, "in `m::A<int>`"),
+        (renamed("  struct A<int> {\n", ""), false, "in `n`, and it was made for `n::A<int>`"),
+        // Under several names for one body the last counts, and no other.
+        (
+            renamed(
+                "  struct A<int> {\n",
+                "#if Q\n  struct C {\n#else\n  struct A<int> {\n#endif\n",
+            ),
+            true,
+            "",
+        ),
+    ] {
+        let places = mapped(body, base, &text);
+        assert_eq!(places[0].is_ok(), placed, "{text}");
+        if let Err(unplaced) = &places[0] {
+            assert!(unplaced.why.contains(why), "{}", unplaced.why);
+        }
+    }
+    let body = "@@ -12,3 +12,4 @@\n   enum class E : int {\n+    new,\n     zero,\n   };\n";
+    assert_eq!(classes(&mapped(body, base, &renamed("A<int>", "B<int>"))), ["exact"]);
+    let body = "@@ -13,2 +13,3 @@\n     zero,\n+    new,\n   };\n";
+    assert_eq!(classes(&mapped(body, base, &renamed("E : int", "E"))), ["exact"]);
+    assert_eq!(classes(&mapped(body, base, &renamed("E : int", "F : int"))), ["conflict"]);
+    // No namespace before, and one now.
+    let base = "#include <m>\nint a;\nint b;\nint c;\nint d;\n";
+    let body = "@@ -2,4 +2,5 @@\n int a;\n int b;\n+int n;\n int c;\n int d;\n";
+    let places = mapped(body, base, &(base.replace("m>\n", "m>\nnamespace n {\n") + "}\n"));
+    assert!(why(&places).contains("in `n`, and it was made for a place outside"), "{places:?}");
+}
+
+#[test]
+fn overloads_with_other_heads_are_those_they_are_like() {
+    let two = format!("{}{}", KERNEL, KERNEL.replace("one", "uno").replace("T* x", "T* x, int n"));
+    for (first, second, placed) in [
+        ("T* y", "T* y, int m", true),
+        ("T* x, bool b", "T* x, int n, bool b", true),
+        ("T* y, int n", "T* y", false),
+        ("T* x, int n = 1", "U* x", false),
+    ] {
+        let text = two.replace("T* x, int n", second).replace("T* x)", &format!("{first})"));
+        assert_eq!(mapped(IN_KERNEL, &two, &text)[0].is_ok(), placed, "{text}");
+    }
+}
+
+#[test]
+fn specialisations_are_functions_of_their_own() {
+    let base =
+        KERNEL.replace("typename T", "").replace("first", "first<int>").replace("T* x", "int* x");
+    for (from, to, placed) in [
+        ("int* x", "int* y", true),
+        ("first<int>", "first<half>", false),
+        ("first<int>", "second<int>", false),
+    ] {
+        assert_eq!(mapped(IN_KERNEL, &base, &base.replace(from, to))[0].is_ok(), placed, "{to}");
+    }
+    // A method of a class template keeps its class, whatever that is given.
+    let base = KERNEL.replace("first", "A<T>::first");
+    for (to, placed) in [("A<T, 2>::first", true), ("B<T>::first", false)] {
+        let text = base.replace("A<T>::first", to);
+        assert_eq!(mapped(IN_KERNEL, &base, &text)[0].is_ok(), placed, "{to}");
+    }
+}
+
+#[test]
+fn a_macro_that_heads_a_body_names_it_by_its_argument() {
+    let base = KERNEL.replace("[[kernel]] void first(device T* x)", "MAKE(first, int a)");
+    for (to, placed) in [("MAKE(first, int b)", true), ("MAKE(second, int a)", false)] {
+        let text = base.replace("MAKE(first, int a)", to);
+        assert_eq!(mapped(IN_KERNEL, &base, &text)[0].is_ok(), placed, "{to}");
+    }
+}
+
+#[test]
+fn a_lambda_or_a_local_class_of_another_name_is_another() {
+    let lambda = "void f() {\n  auto first = [&](int a,\n                   int b) {\n    one();\n    two();\n    \
+                  three();\n    four();\n  };\n  first(1);\n}\n";
+    let method = "void f() {\n  struct A {\n    int first() {\n    one();\n    two();\n    three();\n    four();\n    \
+                  }\n  };\n}\n";
+    let body =
+        "@@ -4,4 +4,5 @@\n     one();\n     two();\n+    new();\n     three();\n     four();\n";
+    for (base, from, to, placed) in [
+        (lambda, "void f() {\n", "int n;\nvoid f() {\n", true),
+        (lambda, "auto first = [&](int a", "const F first = [=](long a", true),
+        (lambda, "void f() {\n", "void f() {\n  if (x) {\n", true),
+        (lambda, "auto first = [", "auto second = [", false),
+        (lambda, "auto first = [&](int a,\n                   int b) {", "{", false),
+        (lambda, "void f() {\n", "void f() {\n  auto g = [] {\n", false),
+        (method, "first", "second", false),
+        (method, "struct A", "struct B", false),
+        (method, "struct A", "struct A : B", true),
+        (method, "int first()", "long first(int a)", true),
+    ] {
+        let text = base.replace(from, to);
+        let opened = text.matches('{').count() - text.matches('}').count();
+        let text =
+            text.replace("  first(1);\n", &format!("  first(1);\n{}", "  }\n".repeat(opened)));
+        let places = mapped(body, base, &text);
+        assert_eq!(places[0].is_ok(), placed, "{text}");
+    }
+    // One that is no function's.
+    let outer = lambda.replace("void f() {\n", "int n;\n").replace("  first(1);\n}\n", "");
+    let renamed = outer.replace("auto first", "auto second");
+    assert_eq!(classes(&mapped(body, &outer, &renamed)), ["conflict"]);
+}
+
+#[test]
+fn the_other_arm_of_a_condition_is_another_place() {
+    let lines = "  one();\n  two();\n  three();\n  four();\n";
+    let arms = |condition: &str, first: &str, second: &str| {
+        format!("void f() {{\n#{condition}\n{first}#else\n{second}#endif\n}}\n")
+    };
+    let base = arms("ifdef A", lines, "  other();\n");
+    let body = "@@ -3,4 +3,5 @@\n   one();\n   two();\n+  new();\n   three();\n   four();\n";
+    for (text, placed) in [
+        (format!("\n{base}"), true),
+        (arms("if defined(A)", lines, "  other();\n"), true),
+        (arms("if B", lines, "  other();\n"), true),
+        (arms("ifndef A", "  other();\n", lines), true),
+        (arms("ifdef A", "  other();\n", lines), false),
+        (arms("ifndef A", lines, "  other();\n"), false),
+        (arms("if A\n  more();\n#elif B", lines, ""), false),
+    ] {
+        let places = mapped(body, &base, &text);
+        assert_eq!(places[0].is_ok(), placed, "{text}");
+        if !placed {
+            let expected = "where `A` is not met, and it was made for where it is";
+            assert!(why(&places).contains(expected), "{}", why(&places));
+        }
+    }
+}
+
+#[test]
+fn all_that_heads_a_body_counts() {
+    for (head, names) in [
+        ("#if Q\nvoid first() {\n#else\nvoid other() {\n#endif\n", ["first", "other"]),
+        ("void first\n#if Q\n(int a) {\n#else\n() {\n#endif\n", ["first", "first"]),
+        ("A::first(int a)\n    : a_{\n          1,\n      },\n      b_(2) {\n", ["first", "A"]),
+        ("void first() {  // a \\\n}\n", ["first", "first"]),
+    ] {
+        let base = format!("{head}  one();\n  two();\n  three();\n  four();\n}}\n");
+        let line = head.lines().count() + 1;
+        let body = format!(
+            "@@ -{line},4 +{line},5 @@\n   one();\n   two();\n+  new();\n   three();\n   four();\n"
+        );
+        assert_eq!(classes(&mapped(&body, &base, &format!("\n{base}"))), ["moved"], "{head}");
+        for name in names {
+            let text = base.replace(name, "second");
+            assert_eq!(classes(&mapped(&body, &base, &text)), ["conflict"], "{text}");
+        }
+    }
+}
