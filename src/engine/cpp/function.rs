@@ -411,8 +411,18 @@ impl Parser<'_> {
     }
 
     fn qualified_after(&self, mut i: usize) -> Option<Scope> {
-        while self.word(i) == b"[" {
-            i = self.past(i);
+        // Attributes and macros may go before the name.
+        loop {
+            let after = match (self.word(i), self.word(i + 1)) {
+                (b"[", _) => self.past(i),
+                (_, b"(") => self.past(i + 1),
+                _ => i + 1,
+            };
+            let named = self.name(after).is_some_and(|name| name != "final");
+            if self.word(i) != b"[" && !(named && self.name(i).is_some()) {
+                break;
+            }
+            i = after;
         }
         let name = self.name(i)?;
         let mut scope = Scope { written: name.clone(), name };
@@ -429,7 +439,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Tokens as one word, with a space between names alone; directives left out.
+    /// Tokens as one word, with a space between names alone; directives left out, and the
+    /// `::` that begins a name.
     fn joined(&self, tokens: Range<usize>) -> String {
         let mut joined = String::new();
         let mut after_name = false;
@@ -437,6 +448,9 @@ impl Parser<'_> {
             let name = self.tokens[i].kind == Kind::Identifier;
             if name && after_name {
                 joined.push(' ');
+            }
+            if self.word(i) == b"::" && !after_name && !joined.ends_with('>') {
+                continue;
             }
             joined += &String::from_utf8_lossy(self.word(i));
             after_name = name;

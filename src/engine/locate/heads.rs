@@ -143,11 +143,13 @@ pub(super) fn class_name(text: &[&[u8]], heading: usize, until: usize) -> Option
     if closed || is_statement(text[heading]) {
         return None;
     }
+    // What stands before the name are macros.
+    let ends = |b: &u8| matches!(b, b'{' | b':' | b'<' | b'(' | b'=');
+    let head = text[heading].split(ends).next().unwrap_or_default();
     let mut words =
-        text[heading].split(|b| !b.is_ascii_alphanumeric() && *b != b'_').filter(|w| !w.is_empty());
-    words
-        .next()
-        .filter(|w| matches!(*w, b"class" | b"struct" | b"union" | b"enum"))
-        .and_then(|_| words.find(|w| !matches!(*w, b"class" | b"struct")))
-        .map(<[u8]>::to_vec)
+        head.split(|b| !b.is_ascii_alphanumeric() && *b != b'_').filter(|w| !w.is_empty());
+    let first = words.next()?;
+    let class = matches!(first, b"class" | b"struct" | b"union" | b"enum");
+    let own = |word: &&[u8]| !matches!(*word, b"class" | b"struct" | b"final");
+    words.filter(own).last().filter(|_| class).map(<[u8]>::to_vec)
 }

@@ -61,6 +61,7 @@ namespace a::b { namespace {
 template <> struct [[nodiscard]] S<int> : B { enum class E : int { x }; struct { int y; } z; };
 }}
 enum F { f } g() { return f; }
+class API A final : B { class alignas(8) C {}; };
 extern \"C\" { union U { int a; }; }
 #if A
 class K : P {
@@ -73,7 +74,7 @@ int i() {}
 ";
     let (functions, enclosures) = functions_and_enclosures(text.as_bytes());
     let paths: Vec<_> = enclosures.iter().map(|e| e.path.as_str()).collect();
-    assert_eq!(paths, ["a::b", "a::b::S<int>", "a::b::S<int>::E", "F", "U", "L"]);
+    assert_eq!(paths, ["a::b", "a::b::S<int>", "a::b::S<int>::E", "F", "A", "A::C", "U", "L"]);
     for enclosure in &enclosures {
         let body = &text[enclosure.body.clone()];
         assert!(body.starts_with('{') && body.ends_with('}'), "{enclosure:?}");
@@ -143,7 +144,7 @@ fn specialisations_are_told_apart() {
     let text = "\
 namespace n {
 template <> struct S<int> { void go() {} };
-template <> struct S<std::pair<int, unsigned long>> { void go() {} };
+template <> struct S<::std::pair<int, unsigned long>> { void go() {} };
 template <typename T> struct Q<T, 4> : S<T> { void to() {} };
 template <> void S<half>::go() {}
 template <typename T> void R<T, (2 > 1)>::U<T>::of() {}

@@ -11,6 +11,7 @@ fn a_declaration_stays_in_its_class_and_namespace() {
     for (text, placed, why) in [
         (format!("\n{base}"), true, ""),
         (renamed("A<int>", "A<int> : B"), true, ""),
+        (renamed("A<int>", "API A<int>"), true, ""),
         (renamed("A<int>", "B<int>"), false, "in `n::B<int>`, and it was made for `n::A<int>`"),
         (renamed("A<int>", "A<half>"), false, "in `n::A<half>`"),
         (renamed("n {", "m {"), false, "in `m::A<int>`"),
@@ -36,6 +37,12 @@ fn a_declaration_stays_in_its_class_and_namespace() {
     let body = "@@ -13,2 +13,3 @@\n     zero,\n+    new,\n   };\n";
     assert_eq!(classes(&mapped(body, base, &renamed("E : int", "E"))), ["exact"]);
     assert_eq!(classes(&mapped(body, base, &renamed("E : int", "F : int"))), ["conflict"]);
+    let base = "class A : B {\n  one;\n  two;\n  three;\n  four;\n};\n";
+    let body = "@@ -2,4 +2,5 @@\n   one;\n   two;\n+  new;\n   three;\n   four;\n";
+    for (to, class) in [("API A", "moved"), ("API C", "conflict")] {
+        let places = mapped(body, base, &base.replace("A", to));
+        assert_eq!(classes(&places), [class], "{places:?}");
+    }
     // No namespace before, and one now.
     let base = "#include <m>\nint a;\nint b;\nint c;\nint d;\n";
     let body = "@@ -2,4 +2,5 @@\n int a;\n int b;\n+int n;\n int c;\n int d;\n";
