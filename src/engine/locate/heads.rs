@@ -151,5 +151,5 @@ pub(super) fn class_name(text: &[&[u8]], heading: usize, until: usize) -> Option
     let first = words.next()?;
     let class = matches!(first, b"class" | b"struct" | b"union" | b"enum");
     let own = |word: &&[u8]| !matches!(*word, b"class" | b"struct" | b"final");
-    words.filter(own).last().filter(|_| class).map(<[u8]>::to_vec)
+    words.rfind(own).filter(|_| class).map(<[u8]>::to_vec)
 }

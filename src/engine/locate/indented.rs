@@ -175,7 +175,7 @@ pub(super) fn statements(
             || line.starts_with(b"from ") && memchr::memmem::find(line, b" import ").is_some()
     };
     let begins = |line: &&&[u8]| is_directive(line) || is_python(line) || is_head(line);
-    let cpp = text.iter().find(begins).is_some_and(|line| is_directive(line));
+    let cpp = text.iter().find(begins).is_some_and(is_directive);
     if cpp || !text.iter().any(|line| is_head(line)) {
         return Vec::new();
     }
