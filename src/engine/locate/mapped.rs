@@ -10,6 +10,7 @@ use super::{
     Edit, LineEnds, Place, Placed, Text, Unplaced, anywhere, conflict, context, list, place_alone,
     shown,
 };
+use crate::cpp::{Kind, lex_meaning};
 use crate::merge::{Fate, LineMap};
 use crate::patch::Hunk;
 use crate::report::{HunkClass, Nearby};
@@ -114,25 +115,49 @@ fn as_landed(site: Range<usize>, inferred: bool) -> Placed {
     Placed { class: HunkClass::Landed, site, edits, inferred, rivals, nearby: None }
 }
 
+/// A hunk as landed at `site`, its changes at these lines, where each is in the function
+/// that it was made for.
+fn landed_at(
+    placed: &Placed,
+    starts: impl Iterator<Item = usize>,
+    site: Range<usize>,
+    both: &Both<'_>,
+) -> Place {
+    let gap = |at: usize| at..at;
+    for (edit, is) in placed.edits.iter().zip(starts) {
+        let depth = depth_of(edit, both.base());
+        own_function(&gap(edit.range.start), &gap(is), &site, depth, both)?;
+    }
+    Ok(as_landed(site, placed.inferred))
+}
+
+/// How far what an edit changes or puts is indented.
+fn depth_of(edit: &Edit, base: &[&[u8]]) -> Option<usize> {
+    let put = edit.lines.iter().map(Vec::as_slice);
+    depth(base[edit.range.clone()].iter().copied().chain(put))
+}
+
 fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
     let (base, text, map) = (both.base(), both.text(), both.map);
     if placed.edits.is_empty() {
         return Err(conflict(None, "it changes nothing"));
     }
     if let Some((span, landed)) = landed_whole(hunk, placed, text, map) {
-        let gap = |at: usize| at..at;
-        let depth = depth(base[span.clone()].iter().chain(&text[landed.clone()]).copied());
-        own_function(&gap(span.start), &gap(landed.start), &landed, depth, both)?;
-        return Ok(as_landed(landed, placed.inferred));
+        // Where each change begins once those before it are made.
+        let (mut at, mut from) = (landed.start, span.start);
+        let starts = placed.edits.iter().map(|edit| {
+            let start = at + edit.range.start - from;
+            (at, from) = (start + edit.lines.len(), edit.range.end);
+            start
+        });
+        return landed_at(placed, starts, landed.clone(), both);
     }
-    let mut kept = Vec::new();
+    let (mut kept, mut landed) = (Vec::new(), Vec::new());
     for edit in &placed.edits {
         let wanted: Vec<&[u8]> = edit.lines.iter().map(Vec::as_slice).collect();
         match map.fate(edit.range.clone(), &wanted, text) {
             Fate::Kept(range) => kept.push(Edit { range, lines: edit.lines.clone() }),
-            Fate::Landed(range) => {
-                return Err(conflict(Some(&range), "part of it is there already"));
-            }
+            Fate::Landed(range) => landed.push(range),
             Fate::Changed(found) => {
                 let stands = |ends: &LineEnds| stands_but_for(*ends, &edit.range, base, text);
                 if let Some(ends) = LineEnds::ALL.into_iter().find(stands) {
@@ -152,6 +177,13 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
                 return Err(unplaced);
             }
         }
+    }
+    if let (Some(first), Some(last)) = (landed.first(), landed.last()) {
+        if !kept.is_empty() {
+            return Err(conflict(Some(first), "part of it is there already"));
+        }
+        let starts = landed.iter().map(|range| range.start);
+        return landed_at(placed, starts, first.start..last.end, both);
     }
     let first = kept.first().expect("a hunk has a change, and each that is not kept returned");
     let last = kept.last().expect("as above");
@@ -173,14 +205,15 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
         return Err(unplaced);
     }
     for (edit, now) in placed.edits.iter().zip(&kept) {
-        let put = edit.lines.iter().map(Vec::as_slice);
-        let depth = depth(base[edit.range.clone()].iter().copied().chain(put));
+        let depth = depth_of(edit, base);
         own_function(&edit.range, &now.range, &site, depth, both)?;
     }
     let nearby = match surroundings(whole, then, now, map) {
         Surroundings::Same => None,
         // That it stands in its function is proven above.
-        Surroundings::Other if !both.is_inside(own) => {
+        Surroundings::Other
+            if !(both.is_inside(own) || stands_apart(own, first, (then, now), both)) =>
+        {
             let why =
                 "its lines stand here, but under another heading than the one it was made for";
             return Err(conflict(Some(&site), why));
@@ -195,6 +228,39 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
         _ => HunkClass::Moved,
     };
     Ok(Placed { class, site, edits: kept, inferred: placed.inferred, rivals: Vec::new(), nearby })
+}
+
+/// Whether a change outside of any function stands where it stood, whatever heads the lines
+/// before it: in the same braces, and what begins at those headings is over before it.
+fn stands_apart(
+    was: &Range<usize>,
+    now: &Edit,
+    headings: (Option<usize>, Option<usize>),
+    both: &Both<'_>,
+) -> bool {
+    let over = |text: &[&[u8]], heading: Option<usize>, until: usize| {
+        heading.is_none_or(|from| is_over(&text[from..until.max(from)].concat()))
+    };
+    over(both.base(), headings.0, was.start)
+        && over(both.text(), headings.1, now.range.start)
+        && both.stands_alike(was, &now.range, depth_of(now, both.base()))
+}
+
+/// Whether a text ends with a statement, all its brackets closed.
+fn is_over(text: &[u8]) -> bool {
+    let tokens = lex_meaning(text);
+    let mut words = tokens.iter().filter(|t| t.kind != Kind::Directive).map(|t| t.of(text));
+    let mut depth = 0_isize;
+    let mut last: &[u8] = b";";
+    for word in &mut words {
+        match word {
+            b"(" | b"[" | b"{" => depth += 1,
+            b")" | b"]" | b"}" => depth -= 1,
+            _ => {}
+        }
+        last = word;
+    }
+    depth == 0 && matches!(last, b";" | b"}")
 }
 
 /// Turns down lines that were at `was`, and at `is` stand in a function, a class or a
@@ -231,6 +297,9 @@ fn own_head(
 ) -> Result<(), Unplaced> {
     let (base, text) = (both.base(), both.text());
     let there = |why: String| Err(conflict(Some(site), &why));
+    if both.came_into_words(was, is) {
+        return there("upstream put its lines into a comment or a string".into());
+    }
     if let Some(off) = both.switched_off(was, is) {
         return there(format!("upstream switched its lines off: `#if 0` at line {}", off + 1));
     }

@@ -2,6 +2,7 @@ use super::*;
 use crate::merge::lines;
 use crate::patch::{Body, parse};
 
+mod around;
 mod scopes;
 
 fn hunks(body: &str) -> Vec<Hunk> {

@@ -135,7 +135,7 @@ impl<'t> Both<'t> {
             return then.len() == now.len() && both.all(|(old, new)| self.map.keeps(old, new));
         }
         let (then, now) = self.outlined();
-        outline::stands_alike(then, now, self.map, was, is)
+        !self.came_into_words(was, is) && outline::stands_alike(then, now, self.map, was, is)
     }
 
     /// Whether all of `places`, where the base's lines `edges` stand in the text at
@@ -174,6 +174,15 @@ impl<'t> Both<'t> {
         let mut alike = places.iter().flatten().filter(|(_, head)| head == own);
         let first = alike.next();
         alike.all(|head| Some(head) == first)
+    }
+
+    /// Whether lines that were code stand in a comment or a string of several lines.
+    pub(super) fn came_into_words(&self, was: &Range<usize>, is: &Range<usize>) -> bool {
+        if self.indented() {
+            return false;
+        }
+        let within = |(text, shape): Side<'t>, at| shape.outline(text).is_in_words(at);
+        within(self.now, is.start) && !within(self.then, was.start)
     }
 
     /// The line of the `#if 0` that lines which are at `is` came to stand in.

@@ -1,0 +1,89 @@
+//! What upstream changed around a hunk.
+
+use super::*;
+
+/// A function of `count` statements, each on its line.
+fn function(count: usize) -> String {
+    let body: String = (0..count).map(|n| format!("  s{n}();\n")).collect();
+    format!("int f() {{\n{body}}}\n")
+}
+
+/// The patch that makes `new` of `old`, as one hunk of all their lines.
+fn whole(old: &str, new: &str) -> String {
+    let diff = similar::TextDiff::from_lines(old, new);
+    let sign = |change: &similar::Change<&str>| match change.tag() {
+        similar::ChangeTag::Equal => ' ',
+        similar::ChangeTag::Delete => '-',
+        similar::ChangeTag::Insert => '+',
+    };
+    let body: String =
+        diff.iter_all_changes().map(|c| format!("{}{}", sign(&c), c.value())).collect();
+    let count = |text: &str| text.lines().count();
+    format!("@@ -1,{} +1,{} @@\n{body}", count(old), count(new))
+}
+
+#[test]
+fn all_runs_of_a_hunk_land_or_part_of_it_is_there() {
+    let base = function(12);
+    let put = |at: usize, text: &str| {
+        let line = format!("  s{at}();\n");
+        text.replace(&line, &format!("{line}  m{at}();\n"))
+    };
+    let made = put(8, &put(3, &base));
+    let body = whole(&base, &made);
+    let changed = |text: &str| text.replace("s6()", "s6b()");
+    assert_eq!(classes(&mapped(&body, &base, &changed(&made))), ["landed"]);
+    assert_eq!(why(&mapped(&body, &base, &changed(&put(3, &base)))), "part of it is there already");
+    let elsewhere = changed(&made).replace("f()", "g()");
+    assert!(why(&mapped(&body, &base, &elsewhere)).contains("`f` is gone"));
+}
+
+#[test]
+fn each_run_lands_in_its_own_method() {
+    let method = |name: &str, more: &str| {
+        format!("    def {name}(self):\n        a{name} = 1\n        self.go(a{name})\n{more}\n")
+    };
+    let more = |name: &str| format!("\n        a{name} = 2\n        self.go(a{name})\n");
+    let class =
+        |f: &str, g: &str| format!("u = 1\n\n\nclass A(B):\n{}{}", method("f", f), method("g", g));
+    let (base, made) = (class("", ""), class(&more("f"), &more("g")));
+    let body = whole(&base, &made);
+    let text = made.replace("u = 1", "u = 2");
+    assert_eq!(classes(&mapped(&body, &base, &text)), ["landed"]);
+    let renamed = text.replace("class A", "class C");
+    let places = mapped(&body, &base, &renamed);
+    assert!(why(&places).contains("`A` is gone"), "{places:?}");
+}
+
+#[test]
+fn lines_put_into_a_comment_or_a_string_are_no_code() {
+    let base = function(6);
+    let body = "@@ -3,2 +3,3 @@\n   s1();\n+  new();\n   s2();\n";
+    for (open, close) in [("/* old\n", "*/\n"), ("const char* s = R\"(\n", ")\";\n")] {
+        let text =
+            base.replace("  s0();\n", &format!("  s0();\n{open}")).replace("}\n", close) + "}\n";
+        let places = mapped(body, &base, &text);
+        assert!(why(&places).contains("into a comment or a string"), "{places:?}");
+    }
+    // One that is over before the lines changes nothing.
+    let text = base.replace("  s0();\n", "  s0();\n/* old\n*/\n");
+    assert_eq!(classes(&mapped(body, &base, &text)), ["moved"]);
+}
+
+#[test]
+fn what_ended_before_top_level_lines_does_not_head_them() {
+    let base = "#pragma once\n\narray a(int x);\n\n/** c */\n\narray c(int x);\n\nint t[] = {\n  1,\n  2,\n  3,\n};\n";
+    let body =
+        "@@ -2,6 +2,6 @@\n \n array a(int x);\n \n-/** c */\n+/** my c */\n \n array c(int x);\n";
+    let changed = base.replace("a(int x);", "a(int x, int y);");
+    assert_eq!(classes(&mapped(body, base, &changed)), ["moved"]);
+    let put = base.replace("array a(int x);\n", "array b(\n    int x);\narray a(int x);\n\n");
+    assert_eq!(classes(&mapped(body, base, &put)), ["conflict"], "the line next to it");
+    // What does not end there heads what is in it.
+    let body = "@@ -9,4 +9,4 @@\n int t[] = {\n   1,\n-  2,\n+  5,\n   3,\n";
+    assert_eq!(classes(&mapped(body, base, &base.replace("t[]", "u[]"))), ["conflict"]);
+    let call = "make(a,\n  1,\n  2,\n  3);\n";
+    let body = "@@ -1,4 +1,4 @@\n make(a,\n   1,\n-  2,\n+  5,\n   3);\n";
+    let two = format!("take(a);\nmake(b,\n{}", call.split_once('\n').expect("lines").1);
+    assert_eq!(classes(&mapped(body, call, &two)), ["conflict"]);
+}
