@@ -156,6 +156,14 @@ impl<'t> LineMap<'t> {
         range.enumerate().all(|(i, old)| self.line(old) == Some(begin + i)).then_some(begin)
     }
 
+    /// As [`Self::kept`], where they lie in a run beyond doubt.
+    #[must_use]
+    pub fn surely_kept(&self, range: Range<usize>) -> Option<usize> {
+        let begin = place_in(&self.sure, range.start)?;
+        let kept = |(i, old)| place_in(&self.sure, old) == Some(begin + i);
+        range.enumerate().all(kept).then_some(begin)
+    }
+
     /// Whether the old lines `old` are kept together and are the new lines `new`.
     #[must_use]
     pub fn keeps(&self, old: &Range<usize>, new: &Range<usize>) -> bool {

@@ -65,7 +65,7 @@ fn map_all(hunks: &[Hunk], in_base: &[Place], both: &Both<'_>) -> Vec<Place> {
     if let Some(places) = all_landed(in_base, both) {
         return places;
     }
-    hunks
+    let places: Vec<Place> = hunks
         .iter()
         .zip(in_base)
         .map(|(hunk, place)| match place {
@@ -75,7 +75,58 @@ fn map_all(hunks: &[Hunk], in_base: &[Place], both: &Both<'_>) -> Vec<Place> {
                 Err(Unplaced { class: *class, why, found: None })
             }
         })
-        .collect()
+        .collect();
+    let open = |place: &Place| place.as_ref().is_ok_and(|p| p.class != HunkClass::Landed);
+    match places.iter().all(Result::is_ok) || places.iter().any(open) {
+        true => places,
+        false => landed_and_more(in_base, both).unwrap_or(places),
+    }
+}
+
+/// The hunks as landed where the text at hand is what they make and changes elsewhere: what
+/// a hunk changes may be what another one stands in, a function's name or a condition. Among
+/// lines that repeat that could be read into many a text, so it takes runs beyond doubt.
+fn landed_and_more(in_base: &[Place], both: &Both<'_>) -> Option<Vec<Place>> {
+    let (base, text) = (both.base(), both.text());
+    let (mut made, mut from): (Vec<&[u8]>, usize) = (Vec::new(), 0);
+    let mut runs: Vec<Vec<Range<usize>>> = Vec::with_capacity(in_base.len());
+    for placed in in_base {
+        let mut own = Vec::new();
+        for edit in &placed.as_ref().ok()?.edits {
+            made.extend(base.get(from..edit.range.start)?);
+            let start = made.len();
+            made.extend(edit.lines.iter().map(Vec::as_slice));
+            own.push(start..made.len());
+            from = edit.range.end;
+        }
+        runs.push(own);
+    }
+    made.extend(&base[from..]);
+    let map = LineMap::new(&made, text);
+    let (facts, (old, new)) = (Facts::default(), map.numbers());
+    let (then, now) = (Shape::of_numbers(&facts, old), Shape::of_numbers(&facts, new));
+    let after = Both::new((&made, &then), (text, &now), &map);
+    let mut places = Vec::with_capacity(in_base.len());
+    for (placed, runs) in in_base.iter().flatten().zip(runs) {
+        let mut starts = Vec::new();
+        for run in &runs {
+            let edges = run.start.saturating_sub(1)..(run.end + 1).min(made.len());
+            let at = map.surely_kept(edges.clone())?;
+            let (first, last) = (edges.start == run.start, edges.end == run.end);
+            let ends = at + edges.len() == text.len();
+            if first && at > 0 || last && !ends || after.has_new_twin(run, edges.clone()) {
+                return None;
+            }
+            starts.push(at + run.start - edges.start);
+        }
+        let site = *starts.first()?..starts.last()? + runs.last()?.len();
+        for ((edit, run), is) in placed.edits.iter().zip(&runs).zip(starts) {
+            let depth = depth_of(edit, base);
+            own_function(run, &(is..is + run.len()), &site, depth, &after).ok()?;
+        }
+        places.push(Ok(as_landed(site, placed.inferred)));
+    }
+    Some(places)
 }
 
 /// The hunks as landed where the text at hand is the very one that they make:

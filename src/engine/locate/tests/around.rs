@@ -87,3 +87,18 @@ fn what_ended_before_top_level_lines_does_not_head_them() {
     let two = format!("take(a);\nmake(b,\n{}", call.split_once('\n').expect("lines").1);
     assert_eq!(classes(&mapped(body, call, &two)), ["conflict"]);
 }
+
+#[test]
+fn what_a_patch_makes_has_landed_with_what_it_renames() {
+    let base = function(6) + &function(12).replace("s", "t").replace("f()", "h()");
+    let made = base.replace("f()", "g()").replace("  s4();\n", "  s4(1);\n");
+    let body = "@@ -1,2 +1,2 @@\n-int f() {\n+int g() {\n   s0();\n@@ -5,3 +5,3 @@\n   s3();\n-  s4();\n+  s4(1);\n   s5();\n";
+    let text = made.replace("t9()", "t9(2)");
+    assert_eq!(classes(&mapped(body, &base, &text)), ["landed", "landed"]);
+    // Half of it is not all of it.
+    let half = base.replace("f()", "g()").replace("t9()", "t9(2)");
+    assert_eq!(classes(&mapped(body, &base, &half)), ["landed", "conflict"]);
+    // In another function it is something else.
+    let other = text.replace("g()", "k()");
+    assert_eq!(classes(&mapped(body, &base, &other)), ["conflict", "conflict"]);
+}
