@@ -12,6 +12,7 @@ use std::ops::Range;
 use super::Condition;
 use super::lex::{Kind, Token, lex_meaning};
 use names::Candidate;
+pub(crate) use names::is_attribute;
 
 /// A function definition: byte spans in the text it was found in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -340,10 +341,8 @@ impl Parser<'_> {
                     }
                     // `MACRO(…)` on a line of its own, with no `;`.
                     let alone = i == begin + 1
-                        && !matches!(
-                            self.word(begin),
-                            b"__attribute__" | b"__declspec" | b"alignas" | b"operator"
-                        )
+                        && self.word(begin) != b"operator"
+                        && !is_attribute(self.word(begin))
                         && self.tokens.get(after).is_some_and(|t| {
                             t.kind == Kind::Identifier || t.kind == Kind::Directive
                         })

@@ -1,5 +1,6 @@
 //! What the statement before a brace heads, and where statements end.
 
+use crate::cpp::function::is_attribute;
 use crate::cpp::{lex_meaning, meaning};
 
 /// The end of a function's head, from its name or from what goes before its last
@@ -115,7 +116,7 @@ impl Head {
 }
 
 /// The name that a heading gives, where no function can be read: the word
-/// before the first `(`. Of a heading that is a template's head alone, the lines
+/// before the first `(` that is no attribute's. Of a heading that is a template's head alone, the lines
 /// after it up to `until` count.
 pub(super) fn heading_name(text: &[&[u8]], heading: usize, until: usize) -> Option<Vec<u8>> {
     let first = text[heading];
@@ -125,10 +126,23 @@ pub(super) fn heading_name(text: &[&[u8]], heading: usize, until: usize) -> Opti
     let more = first.starts_with(b"template") && !first.contains(&b'(');
     let end = if more { until.max(heading + 1) } else { heading + 1 };
     let line = text[heading..end.min(text.len())].concat();
-    let before = &line[..line.iter().position(|b| *b == b'(')?];
     let word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b':' | b'~');
-    let begin = before.iter().rposition(|b| !word(b)).map_or(0, |at| at + 1);
-    Some(before[begin..].to_vec()).filter(|name| !name.is_empty())
+    let mut depth = 0_usize;
+    for (at, byte) in line.iter().enumerate() {
+        match byte {
+            b'(' => {
+                let before = line[..at].iter().rposition(|b| !word(b));
+                let name = &line[before.map_or(0, |at| at + 1)..at];
+                if depth == 0 && !is_attribute(name) {
+                    return Some(name.to_vec()).filter(|name| !name.is_empty());
+                }
+                depth += 1;
+            }
+            b')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Whether a line that is no head ends here: a declaration.
@@ -143,13 +157,25 @@ pub(super) fn class_name(text: &[&[u8]], heading: usize, until: usize) -> Option
     if closed || is_statement(text[heading]) {
         return None;
     }
-    // What stands before the name are macros.
-    let ends = |b: &u8| matches!(b, b'{' | b':' | b'<' | b'(' | b'=');
-    let head = text[heading].split(ends).next().unwrap_or_default();
-    let mut words =
-        head.split(|b| !b.is_ascii_alphanumeric() && *b != b'_').filter(|w| !w.is_empty());
-    let first = words.next()?;
-    let class = matches!(first, b"class" | b"struct" | b"union" | b"enum");
-    let own = |word: &&[u8]| !matches!(*word, b"class" | b"struct" | b"final");
-    words.rfind(own).filter(|_| class).map(<[u8]>::to_vec)
+    let words = meaning(text[heading]);
+    let (first, rest) = words.split_first()?;
+    let class = matches!(*first, b"class" | b"struct" | b"union" | b"enum");
+    // What stands before the name are macros and attributes, with what they are given.
+    let (mut depth, mut name) = (0_usize, None);
+    for word in rest {
+        match *word {
+            b"(" | b"[" => depth += 1,
+            b")" | b"]" => depth = depth.saturating_sub(1),
+            _ if depth > 0 => {}
+            b"{" | b":" | b"<" | b"=" => break,
+            b"class" | b"struct" | b"final" | b"const" | b"noexcept" => {}
+            word if is_name(word) && !is_attribute(word) => name = Some(word.to_vec()),
+            _ => {}
+        }
+    }
+    name.filter(|_| class)
+}
+
+fn is_name(word: &[u8]) -> bool {
+    word.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
 }

@@ -393,7 +393,7 @@ mod tests {
     use super::*;
     use crate::merge::lines;
 
-    const CPP: [&str; 19] = [
+    const CPP: [&str; 21] = [
         "void f() {",
         "void f(\n  int a,\n  int b,\n  int c) {",
         "void g(\n  int a,\n  int b,\n  int c) {",
@@ -413,6 +413,8 @@ mod tests {
         "",
         "int y = 1;",
         "#define f \\\n  x",
+        "void __launch_bounds__(8) f(\n  int a) {",
+        "struct alignas(8) A {",
     ];
     const PYTHON: [&str; 18] = [
         "def f():",

@@ -16,6 +16,13 @@ pub(super) struct Candidate {
     pub open: usize,
 }
 
+/// Whether what follows a word in `(…)` is an attribute's and no function's:
+/// `__launch_bounds__(…)`. Names with two `_` at either end are the compiler's own.
+pub(crate) fn is_attribute(word: &[u8]) -> bool {
+    let own = word.len() > 4 && word.starts_with(b"__") && word.ends_with(b"__");
+    own || matches!(word, b"alignas" | b"__declspec")
+}
+
 impl Parser<'_> {
     /// The operator that the `(` at `i` begins the parameters of: the index of its
     /// `operator`, and its name.
@@ -39,10 +46,8 @@ impl Parser<'_> {
         let directive = |at: &usize| self.tokens[*at].kind == Kind::Directive;
         let last = self.before_angles((0..i).rev().find(|at| !directive(at))?)?;
         let name = self.name(last)?;
-        if matches!(
-            name.as_str(),
-            "noexcept" | "requires" | "decltype" | "alignas" | "operator" | "__attribute__"
-        ) {
+        let none = matches!(name.as_str(), "noexcept" | "requires" | "decltype" | "operator");
+        if none || is_attribute(name.as_bytes()) {
             return None;
         }
         Some(self.qualified(last, last, (name, i)))

@@ -198,6 +198,22 @@ Make(int a) {}
 }
 
 #[test]
+fn attributes_are_no_names() {
+    let text = "\
+template <typename T, int N>
+__global__ void __launch_bounds__(N * 32) one(T* a) {}
+__launch_bounds__(512, 1)
+__global__ void two(T* a) {}
+static __declspec(dllexport) __attribute__((unused)) int three() { return 3; }
+void four() __attribute__((noinline)) {}
+struct __align__(16) A { int five; void six() {} };
+";
+    assert_eq!(paths(text), ["one", "two", "three", "four", "A::six"]);
+    assert_eq!(find(text.as_bytes(), "one").expect("it is there").lines, (1, 2));
+    assert_eq!(find(text.as_bytes(), "two").expect("it is there").lines, (3, 4));
+}
+
+#[test]
 fn none_and_several_are_errors() {
     let text = b"int f(int a) { return a; }\n\nint f(float a) { return 1; }\nint g();\n";
     assert_eq!(find(text, "f"), Err(FindError::Several { name: "f".into(), lines: vec![1, 3] }));

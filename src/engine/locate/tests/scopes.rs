@@ -65,6 +65,31 @@ fn overloads_with_other_heads_are_those_they_are_like() {
 }
 
 #[test]
+fn attributes_are_no_names_of_functions_or_classes() {
+    let base = KERNEL.replace("[[kernel]] void", "__global__ void __launch_bounds__(N)");
+    for (to, class) in [("(T* y)", "moved"), ("2(T* x)", "conflict")] {
+        let text = base.replace("(device T* x)", to);
+        assert_eq!(classes(&mapped(IN_KERNEL, &base, &text)), [class], "{text}");
+    }
+    // Where no function can be read.
+    let base = "__launch_bounds__(max(1, 2)) f(x):\n    one\n    two\n    three\n    four\n";
+    let body = "@@ -2,4 +2,5 @@\n     one\n     two\n+    new\n     three\n     four\n";
+    for (to, class) in [("f(y)", "moved"), ("g(x)", "conflict")] {
+        let text = base.replace("f(x)", to);
+        assert_eq!(classes(&mapped(body, base, &text)), [class], "{text}");
+    }
+    let base = "class A : B {\n  one;\n  two;\n  three;\n  four;\n};\n";
+    let body = "@@ -2,4 +2,5 @@\n   one;\n   two;\n+  new;\n   three;\n   four;\n";
+    for with in ["alignas(16)", "__attribute__((aligned(8)))", "[[deprecated(\"a: b\")]] API"] {
+        for (name, class) in [("A", "moved"), ("A final", "moved"), ("C", "conflict")] {
+            let text = base.replace('A', &format!("{with} {name}"));
+            let places = mapped(body, base, &text);
+            assert_eq!(classes(&places), [class], "{text} {places:?}");
+        }
+    }
+}
+
+#[test]
 fn specialisations_are_functions_of_their_own() {
     let base =
         KERNEL.replace("typename T", "").replace("first", "first<int>").replace("T* x", "int* x");
