@@ -12,6 +12,7 @@ mod functions;
 mod heads;
 mod indented;
 mod mapped;
+mod namesakes;
 mod outline;
 mod within;
 

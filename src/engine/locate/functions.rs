@@ -111,6 +111,14 @@ impl Functions {
         }
     }
 
+    /// The lines after a function's head.
+    pub fn body(&self, scope: &Scope) -> Range<usize> {
+        let breaks = self.text[scope.head.clone()].iter().filter(|b| **b == b'\n').count();
+        // The head ends within the line of the brace.
+        let head = breaks + usize::from(scope.indented.is_none());
+        (scope.lines.start + head).min(scope.lines.end)..scope.lines.end
+    }
+
     /// The functions around the gap before a line, the outermost first.
     pub fn around(&self, gap: usize, depth: Option<usize>) -> Vec<&Scope> {
         self.scopes.iter().filter(|s| s.holds(gap, depth)).collect()

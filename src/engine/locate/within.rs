@@ -13,8 +13,9 @@ use super::facts::Facts;
 use super::functions::{Functions, Scope, is_same, words};
 use super::heads::signature;
 use super::indented::{self, Layout, Statement};
+use super::namesakes::is_the_old_one;
 use super::outline::{self, Effect, Outline, Outlined};
-use super::{anywhere, arms, blocks};
+use super::{anywhere, arms, blocks, list};
 use crate::merge::{LineMap, Number};
 
 /// What is known of a text's form, read when it is asked for.
@@ -268,7 +269,10 @@ impl<'t> Both<'t> {
         let then = self.were().holding_at(was, depth);
         let now = self.are().holding_at(is, depth);
         let (were, are) = (self.were(), self.are());
-        let same = |(a, b): (&&Scope, &&Scope)| is_same((were, a), (are, b));
+        let same = |(a, b): (&&Scope, &&Scope)| {
+            let sides = ((were, *a, self.base()), (are, *b, self.text()));
+            is_same((were, a), (are, b)) || is_the_old_one(sides.0, sides.1, self.map, (was, is))
+        };
         if then.len() == now.len() && then.iter().zip(&now).all(same) {
             // A function's name has what is around it.
             return if then.is_empty() { self.same_enclosure(was, is) } else { Ok(()) };
@@ -298,7 +302,16 @@ impl<'t> Both<'t> {
             Some(now) => format!("in `{}`", now.path),
             None => "outside of it".into(),
         };
+        let lines = |all: &Functions, path| {
+            list(&all.named(path).map(|s| s.lines.start).collect::<Vec<_>>())
+        };
         match then {
+            Some(then) if now.is_some_and(|now| now.path == then.path) => format!(
+                "its lines stand here, {stand}, which was at line {} and is at line {} now, and \
+                 nothing says which is the one it was made for",
+                lines(self.were(), &then.path),
+                lines(self.are(), &then.path)
+            ),
             None => format!(
                 "its lines stand here, but {stand}, and it was made for a place outside of any \
                  function"

@@ -65,6 +65,46 @@ fn overloads_with_other_heads_are_those_they_are_like() {
 }
 
 #[test]
+fn a_stub_beside_a_function_does_not_stand_for_it() {
+    let stub = "template <typename T>\n[[kernel]] void first(device T* x) {\n  none();\n}\n";
+    let before = format!("#if A\n{stub}#else\n{KERNEL}#endif\n");
+    let after = format!("#ifndef A\n{KERNEL}#else\n{stub}#endif\n");
+    let apart = format!("#ifndef A\n{KERNEL}#endif\n\n#if A\n{stub}#endif\n");
+    for text in [&before, &after, &apart] {
+        let places = mapped(IN_KERNEL, KERNEL, text);
+        assert_eq!(classes(&places), ["moved"], "{places:?}");
+        let line = text.lines().position(|l| l == "  two();").expect("it is there") + 1;
+        let site = &places[0].as_ref().expect("it is placed").site;
+        assert!(site.contains(&line), "{site:?} is at {line}");
+        // And where the stub goes again.
+        let body = IN_KERNEL.replace("-3,4 +3,5", &format!("-{0},4 +{0},5", line - 1));
+        assert_eq!(classes(&mapped(&body, text, KERNEL)), ["moved"], "{text}");
+        // Not where the stub is all that is left.
+        assert!(mapped(&body, text, stub)[0].is_err(), "{text}");
+    }
+    // The other one has the lines too, or has most of the rest.
+    let more = after.replace("  none();\n", "  zero();\n  two();\n  three();\n");
+    assert_eq!(classes(&mapped(IN_KERNEL, KERNEL, &more)), ["ambiguous"]);
+    let long = KERNEL.replace("  four();\n", "  four();\n  five();\n  six();\n  seven();\n");
+    let split = |own: &str, rest: &str| {
+        let head = "template <typename T>\n[[kernel]] void first(device T* x) {\n";
+        format!("#if A\n{head}{own}}}\n#else\n{head}{rest}}}\n#endif\n")
+    };
+    let text = split("  two();\n  three();\n", "  four();\n  five();\n  six();\n  seven();\n");
+    let body = "@@ -4,2 +4,3 @@\n   two();\n+  new();\n   three();\n";
+    let places = mapped(body, &long, &text);
+    assert_eq!(classes(&places), ["conflict"], "{places:?}");
+    let expected = "in `first`, which was at line 1 and is at line 2, 8 now, and nothing says";
+    assert!(why(&places).contains(expected), "{places:?}");
+    // No more than half of them, whatever the diff took for the old one.
+    let text = split(
+        "  none();\n  two();\n  three();\n  four();\n  five();\n  seven();\n",
+        "  one();\n  two();\n  four();\n  five();\n  six();\n",
+    );
+    assert_eq!(classes(&mapped(body, &long, &text)), ["conflict"], "{text}");
+}
+
+#[test]
 fn attributes_are_no_names_of_functions_or_classes() {
     let base = KERNEL.replace("[[kernel]] void", "__global__ void __launch_bounds__(N)");
     for (to, class) in [("(T* y)", "moved"), ("2(T* x)", "conflict")] {
