@@ -1,5 +1,8 @@
 //! Citations: which symbol a `file:line` stood for, and where it went.
 
+use std::ops::Range;
+
+use super::directives::redefined;
 use super::text::Ends;
 use super::{Cite, ContractKind, Place, Status, Verdict};
 use crate::cpp::{self, Function, Kind, function, lex};
@@ -29,11 +32,9 @@ pub(super) fn follow(cite: &Cite, ends: &Ends) -> Verdict {
         return verdict(Status::Broken, what);
     }
     let map = ends.map();
-    let mapped = map.line(cite.at.first - 1).zip(map.line(cite.at.last - 1)).map(|(a, b)| Place {
-        file: file.clone(),
-        first: a + 1,
-        last: b + 1,
-    });
+    let place = |first, last| Place { file: file.clone(), first, last };
+    let mapped = map.line(cite.at.first - 1).zip(map.line(cite.at.last - 1));
+    let mapped = mapped.map(|(first, last)| place(first + 1, last + 1));
     let now = function::all_in(ends.now.functions(), symbol);
     let fits = |p: &Place| {
         if is_function {
@@ -42,7 +43,14 @@ pub(super) fn follow(cite: &Cite, ends: &Ends) -> Verdict {
             names(new[p.first - 1], symbol)
         }
     };
-    match mapped.filter(|p| p.first <= p.last && fits(p)) {
+    let elsewhere = || {
+        let cited = cite.at.first - 1..cite.at.last;
+        let defined = || redefined((&ends.then, &ends.now), &cited, map).filter(|_| !is_function);
+        let lines = stands(cite, &functions, &now, (&old, &new)).or_else(defined)?;
+        Some(place(lines.start + 1, lines.end))
+    };
+    let place = mapped.filter(|p| p.first <= p.last && fits(p));
+    match place.or_else(|| elsewhere().filter(fits)) {
         Some(place) if place == cite.at => verdict(Status::Held, format!("`{symbol}`")).at(place),
         Some(place) => {
             let what = format!("`{symbol}` is at {place} now");
@@ -50,16 +58,7 @@ pub(super) fn follow(cite: &Cite, ends: &Ends) -> Verdict {
             verdict.moved_to = Some(place.to_string());
             verdict.at(place)
         }
-        None => match stands(cite, &functions, &now, (&old, &new)) {
-            Some(first) => {
-                let last = first + cite.at.last - cite.at.first;
-                let place = Place { file: file.clone(), first, last };
-                let mut verdict = verdict(Status::Held, format!("`{symbol}` is at {place} now"));
-                verdict.moved_to = Some(place.to_string());
-                verdict.at(place)
-            }
-            None => lost(cite, &now, target, file, is_function, verdict),
-        },
+        None => lost(cite, &now, target, file, is_function, verdict),
     }
 }
 
@@ -70,15 +69,15 @@ impl Verdict {
     }
 }
 
-/// The first line (1-based) at which the cited lines stand as they were, in
-/// their function or with their name, where upstream moved these within the
-/// file and one place alone fits.
+/// The lines (0-based) at which the cited lines stand as they were, in their
+/// function or with their name, where upstream moved these within the file and
+/// one place alone fits.
 fn stands(
     cite: &Cite,
     then: &[&Function],
     now: &[&Function],
     (old, new): (&[&[u8]], &[&[u8]]),
-) -> Option<usize> {
+) -> Option<Range<usize>> {
     let cited = cite.at.first - 1..cite.at.last;
     let lines_of = |f: &Function| f.lines.0 - 1..f.lines.1;
     let mut places: Vec<usize> = Vec::new();
@@ -91,10 +90,14 @@ fn stands(
                 places.extend(map.kept(within.clone()).map(|at| one.start + at));
             }
         }
-        None => places = anywhere(&old[cited], new),
+        // Of lines that stood twice, another may be the one that is left.
+        None if anywhere(&old[cited.clone()], old).len() == 1 => {
+            places = anywhere(&old[cited.clone()], new);
+        }
+        None => {}
     }
     match places[..] {
-        [at] => Some(at + 1),
+        [at] => Some(at..at + cited.len()),
         _ => None,
     }
 }

@@ -2,15 +2,21 @@
 //! conditions it stands in, and the macros and pragmas before it.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::text::Text;
-use crate::cpp::{Condition, Kind, lex, line_of, meaning};
+use crate::cpp::{Condition, Kind, lex, lex_line, line_of, meaning};
+use crate::merge::LineMap;
 use crate::snapshot::TreePath;
 
 /// A preprocessor line.
 pub(super) struct Directive {
     /// Its first byte.
     start: usize,
+    /// The byte after it.
+    end: usize,
+    /// Its lines, 0-based.
+    lines: Range<usize>,
     /// What it says, from `#` on, comments and layout left out.
     says: Vec<Vec<u8>>,
     condition: Option<Condition>,
@@ -19,13 +25,50 @@ pub(super) struct Directive {
 /// The preprocessor lines of a text.
 pub(super) fn directives(text: &[u8]) -> Vec<Directive> {
     let found = lex(text).into_iter().filter(|t| t.kind == Kind::Directive);
+    // Lines are counted once, in order.
+    let (mut line, mut at) = (0, 0);
+    let mut count = |to| {
+        line += text[at..to].iter().filter(|b| **b == b'\n').count();
+        at = to;
+        line
+    };
     found
         .map(|token| Directive {
             start: token.start,
+            end: token.end,
+            lines: count(token.start)..count(token.end - 1) + 1,
             says: meaning(token.of(text)).into_iter().map(<[u8]>::to_vec).collect(),
             condition: Condition::of(token.of(text)),
         })
         .collect()
+}
+
+/// Where the definition of a macro at the lines `was` is now: the lines, 0-based, of the
+/// one that says the same, comments and layout aside. Of several it is the one between
+/// the lines that were beside it; nothing where there is none. `map` has the lines.
+pub(super) fn redefined(
+    (then, now): (&Text, &Text),
+    was: &Range<usize>,
+    map: &LineMap<'_>,
+) -> Option<Range<usize>> {
+    let begins = |d: &&Directive| d.is_definition() && d.lines.start == was.start;
+    let old = then.directives().iter().find(begins)?;
+    let alike =
+        |d: &&Directive| d.says == old.says && d.has_parameters(now) == old.has_parameters(then);
+    let olds = then.directives().iter().filter(|d| d.says == old.says).count();
+    let news: Vec<_> = now.directives().iter().filter(alike).map(|d| &d.lines).collect();
+    let between = |lines: &Range<usize>| {
+        let before = old.lines.start.checked_sub(1).map_or(Some(0), |at| Some(map.line(at)? + 1));
+        before == Some(lines.start) && map.line(old.lines.end) == Some(lines.end)
+    };
+    let new = match news[..] {
+        [new] if olds == 1 => new,
+        _ => news.into_iter().find(|lines| between(lines))?,
+    };
+    match was.len() {
+        1 => Some(new.start..new.start + 1),
+        length => (length == old.lines.len()).then(|| new.clone()),
+    }
 }
 
 /// Whether a file is one that the C preprocessor reads. In others a `#` begins a
@@ -88,6 +131,19 @@ fn conditions(text: &Text, at: usize) -> Vec<&Directive> {
 }
 
 impl Directive {
+    fn is_definition(&self) -> bool {
+        matches!(&self.says[..], [_, word, _, ..] if word == b"define")
+    }
+
+    /// Whether it defines a macro that is given something: the `(` is next to the name.
+    fn has_parameters(&self, text: &Text) -> bool {
+        let line = &text.bytes()[self.start..self.end];
+        let words = lex_line(line);
+        let mut words = words.iter().filter(|t| t.kind.bears_meaning()).skip(2);
+        let (name, next) = (words.next(), words.next());
+        name.zip(next).is_some_and(|(name, next)| name.end == next.start && next.of(line) == b"(")
+    }
+
     /// The name that it defines, or undefines.
     fn defines(&self) -> Option<&[u8]> {
         match &self.says[..] {

@@ -262,6 +262,42 @@ fn a_citation_follows_a_function_that_moved_within_its_file() {
 }
 
 #[test]
+fn a_citation_follows_a_macro_that_says_the_same() {
+    let header = "int a;\n#define LIMIT (x)\nint b = LIMIT;\n#define TWO(a) \\\n  LIMIT\n";
+    let one = contracts(
+        "[[cite]]\nat = 'q.h:2'\nsymbol = 'LIMIT'\nreason = 'r'\n\
+         [[cite]]\nat = 'q.h:4-5'\nsymbol = 'TWO'\nreason = 'r'",
+    );
+    let at = |text: &str| tree(text, METAL, HOST);
+    let found = |pin: &str, text: &str| {
+        let verdicts = check(&one, &at(pin), &at(text), "new").expect("memory is read");
+        verdicts.into_iter().map(|v| (v.status.as_str(), v.moved_to)).collect::<Vec<_>>()
+    };
+    let held = |place: Option<&str>| ("held", place.map(str::to_owned));
+    for (to, place, two) in [
+        ("#define LIMIT (x) // why", None, None),
+        ("#define  LIMIT \\\n  (x)", None, Some("q.h:5-6")),
+        ("int c;\n# define LIMIT /* why */ (x)", Some("q.h:3"), Some("q.h:5-6")),
+    ] {
+        let text = header.replace("#define LIMIT (x)", to);
+        assert_eq!(found(header, &text), [held(place), held(two)], "{text}");
+    }
+    let text = header.replace("TWO(a) \\\n", "TWO(a)  \\\n").replace("int b", "\nint c,\n b");
+    assert_eq!(found(header, &text), [held(None), held(Some("q.h:6-7"))]);
+    // It is given something now, or is something else.
+    for to in ["LIMIT(x)", "LIMIT (y)"] {
+        let text = header.replace("LIMIT (x)", to);
+        assert_eq!(found(header, &text)[0].0, "broken", "{text}");
+    }
+    // Of several it is the one between the same lines.
+    let twice = format!("{header}#undef LIMIT\n#define LIMIT (x)\n");
+    let text = twice.replacen("(x)", "(x) // why", 1);
+    assert_eq!(found(&twice, &text)[0], held(None));
+    let text = text.replace("int a;", "int c;").replace("int b", "int d");
+    assert_eq!(found(&twice, &text)[0].0, "broken");
+}
+
+#[test]
 fn a_citation_that_is_wrong_at_the_pin_says_so() {
     for (at, symbol, what) in [
         ("q.h:1", "qmv_impl", "at the pin, `qmv_impl` is at 2-10"),
