@@ -13,7 +13,7 @@ pub(crate) use self::content::{edited, one_site_each};
 use self::judged::Judged;
 use self::moves::Moves;
 use crate::locate::Text;
-use crate::moved::find_moved;
+use crate::moved::{find_moved, likely};
 use crate::patch::names::{self, Names, Prefixes};
 use crate::patch::{Body, FilePatch, Hunk, Operation, Patch, Reason, Refusal, binary};
 use crate::report::{FileReport, HunkClass, HunkReport, PatchReport};
@@ -162,9 +162,29 @@ impl<'t> Ground<'t> {
     ) -> Result<Judged, ApplyError> {
         let names = names::resolve(patch, strip, prefixes, &|path| self.has(path))?;
         for path in names.old.iter().chain(&names.new) {
-            names::check_no_link_above(&self.target, path)?;
+            // A folder that upstream made a link holds no files any more: that is judged.
+            let base = self.base.as_ref();
+            if base.is_none_or(|base| names::check_no_link_above(base, path).is_err()) {
+                names::check_no_link_above(&self.target, path)?;
+            }
         }
         let mut judged = self.judge_among(moves, patch, &names, Text::Unknown)?;
+        match (names.operation, &names.old, &names.new) {
+            (Operation::Delete, Some(old), _) if judged.file.class == HunkClass::Landed => {
+                moves.gone.insert(old.clone());
+            }
+            (Operation::Create, _, Some(new))
+                if moves.gone.contains(new) && judged.file.class.holds() =>
+            {
+                let why = "upstream took away the file that the patch puts this in the place of";
+                judged = Judged::new(Operation::Create, new.clone(), None).none(
+                    HunkClass::Conflict,
+                    why,
+                    patch,
+                );
+            }
+            _ => {}
+        }
         for (path, file) in judged.edits.iter().filter_map(|(p, f)| Some((p, f.as_ref()?))) {
             names::check_link_target(path, file)?;
         }
@@ -234,11 +254,12 @@ impl<'t> Ground<'t> {
                 "the file is there already, with other bytes",
                 patch,
             )),
-            None if blocked.is_some() => Ok(judged.none(
-                HunkClass::Conflict,
-                "a file stands where its folder should be",
-                patch,
-            )),
+            None if blocked.is_some() => {
+                let link = blocked.is_some_and(|p| self.target.mode(&p) == Some(Mode::Symlink));
+                let what = if link { "a symbolic link" } else { "a file" };
+                let why = format!("{what} stands where its folder should be");
+                Ok(judged.none(HunkClass::Conflict, &why, patch))
+            }
             None => Ok(judged.all(HunkClass::Exact, patch).edit(path.clone(), Some(new))),
         }
     }
@@ -260,14 +281,19 @@ impl<'t> Ground<'t> {
                 let why = "the file to delete is not there";
                 return Ok(judged.none(HunkClass::FileDeleted, why, patch));
             };
-            return Ok(match find_moved(path, &was, base.unedited(), self.target.unedited())? {
-                None => judged.all(HunkClass::Landed, patch),
-                Some(now) => {
-                    let why = format!("upstream renamed the file to `{now}`");
-                    judged.none(HunkClass::Conflict, &why, patch)
-                }
-            });
+            let names = likely(path, &was, base.unedited(), self.target.unedited())?;
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            let (may, names) = match &names[..] {
+                [] => return Ok(judged.all(HunkClass::Landed, patch)),
+                [one] => ("", one.clone()),
+                several => ("may have ", several.join(" or ")),
+            };
+            let why = format!("upstream {may}renamed the file to {names}");
+            return Ok(judged.none(HunkClass::Conflict, &why, patch));
         };
+        if let Some(why) = self.is_other_kind(path, &file) {
+            return Ok(judged.none(HunkClass::Conflict, &why, patch));
+        }
         let rest = self.content(patch, path, path, &file, known)?;
         if rest.binary != HunkClass::Exact || rest.hunks.iter().any(|h| !h.class.holds()) {
             let why = "the file to delete has changed";
@@ -281,6 +307,20 @@ impl<'t> Ground<'t> {
             ));
         }
         Ok(judged.hunks(HunkClass::Exact, None, rest.hunks).edit(path.clone(), None))
+    }
+
+    /// Why a change of the file has nothing to hold on to: it is a link where the base
+    /// has a file, or the other way round.
+    fn is_other_kind(&self, path: &TreePath, file: &File) -> Option<String> {
+        let (is, was) = (file.mode.kind(), self.base.as_ref()?.mode(path)?.kind());
+        let noun = |mode| match mode {
+            Mode::Symlink => "a symbolic link",
+            Mode::Submodule => "a submodule",
+            Mode::Regular | Mode::Executable => "a file",
+        };
+        (is != was).then(|| {
+            format!("upstream made it {}, and the patch is made for {}", noun(is), noun(was))
+        })
     }
 
     /// A change in place, a rename (`from` goes) or a copy (it stays).
@@ -309,6 +349,9 @@ impl<'t> Ground<'t> {
         }
         if file.mode == Mode::Submodule {
             return Ok(judged.none(HunkClass::Conflict, "it is a submodule", patch));
+        }
+        if let Some(why) = self.is_other_kind(from, &file) {
+            return Ok(judged.none(HunkClass::Conflict, &why, patch));
         }
         let moved_whole = renamed && no_change(patch);
         if file.mode == Mode::Symlink && patch.new_mode != Some(Mode::Symlink) && !moved_whole {

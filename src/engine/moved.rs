@@ -3,16 +3,14 @@
 use std::collections::HashMap;
 
 use crate::merge::lines;
-use crate::snapshot::{File, ReadError, Tree, TreePath};
+use crate::snapshot::{File, Mode, ReadError, Tree, TreePath};
 
 /// The least share of a file's lines that must be kept for it to count as the
 /// same file under another name; git's own default.
 const LEAST_SHARE: f64 = 0.5;
 
-/// The new name of a file that the tree `then` has and `now` has not: among the
-/// files that are new in `now`, the one that shares most lines with it. Nothing
-/// where none shares half of them, or two share as many: a rename is followed,
-/// not guessed.
+/// The new name of a file that the tree `then` has and `now` has not: nothing where none
+/// is likely, or two are equally so: a rename is followed, not guessed.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -22,21 +20,45 @@ pub fn find_moved(
     then: &dyn Tree,
     now: &dyn Tree,
 ) -> Result<Option<TreePath>, ReadError> {
+    let mut likely = likely(path, file, then, now)?;
+    Ok(if likely.len() == 1 { likely.pop() } else { None })
+}
+
+/// The likeliest new names of such a file: among the files that are new in `now` and of
+/// its kind, those that share most lines with it, and half of them at least. One with
+/// another extension counts where it has the very bytes.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn likely(
+    path: &TreePath,
+    file: &File,
+    then: &dyn Tree,
+    now: &dyn Tree,
+) -> Result<Vec<TreePath>, ReadError> {
     let extension = |p: &TreePath| p.as_str().rsplit_once('.').map(|(_, e)| e.to_string());
+    let kind = Some(file.mode.kind());
+    let is_new = |p: &TreePath| then.mode(p).is_none() && now.mode(p).map(Mode::kind) == kind;
+    let (alike, others): (Vec<TreePath>, Vec<TreePath>) =
+        now.paths().into_iter().filter(is_new).partition(|p| extension(p) == extension(path));
     let mut best: Vec<(f64, TreePath)> = Vec::new();
-    for candidate in now.paths() {
-        let new = then.mode(&candidate).is_none() && extension(&candidate) == extension(path);
-        if !new || now.mode(&candidate) != Some(file.mode) {
-            continue;
-        }
-        let Some(other) = now.file(&candidate)? else { continue };
-        let share = share(&file.bytes, &other.bytes);
+    let mut see = |share: f64, candidate: TreePath| {
         if share >= LEAST_SHARE && best.first().is_none_or(|(most, _)| share >= *most) {
             best.retain(|(most, _)| *most >= share);
             best.push((share, candidate));
         }
+    };
+    for candidate in alike {
+        let Some(other) = now.file(&candidate)? else { continue };
+        see(share(&file.bytes, &other.bytes), candidate);
     }
-    Ok(if best.len() == 1 { best.pop().map(|(_, path)| path) } else { None })
+    for candidate in others {
+        let same = now.file(&candidate)?.filter(|other| other.bytes == file.bytes);
+        if let Some(other) = same {
+            see(share(&file.bytes, &other.bytes), candidate);
+        }
+    }
+    Ok(best.into_iter().map(|(_, path)| path).collect())
 }
 
 /// The share of the larger text's lines that both have, blank ones left out.
@@ -60,4 +82,40 @@ fn share(one: &[u8], other: &[u8]) -> f64 {
 
 fn count(n: usize) -> f64 {
     f64::from(u32::try_from(n).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::MemoryTree;
+
+    const LINES: &str = "one\ntwo\nthree\nfour\n";
+
+    fn names(new: &[(&str, Mode, &str)]) -> Vec<String> {
+        let path = |name: &str| TreePath::new(name).expect("plain");
+        let tree = |files: &[(&str, Mode, &str)]| {
+            let file = |(name, mode, text): &(&str, Mode, &str)| {
+                (path(name), File::new(*mode, text.as_bytes()))
+            };
+            MemoryTree(files.iter().map(file).collect())
+        };
+        let then = [("a.cpp", Mode::Regular, LINES)];
+        let file = File::new(Mode::Regular, LINES.as_bytes());
+        let likely = likely(&path("a.cpp"), &file, &tree(&then), &tree(new)).expect("memory");
+        likely.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_lines_and_by_its_bytes_whatever_its_extension() {
+        let changed = LINES.replace("four", "4");
+        assert_eq!(names(&[("z.cpp", Mode::Executable, LINES)]), ["z.cpp"]);
+        assert_eq!(names(&[("z.cpp", Mode::Regular, &changed)]), ["z.cpp"]);
+        assert_eq!(names(&[("a.cc", Mode::Regular, LINES)]), ["a.cc"]);
+        assert_eq!(names(&[("a.cc", Mode::Regular, &changed)]), [""; 0]);
+        assert_eq!(names(&[("z.cpp", Mode::Symlink, LINES)]), [""; 0]);
+        let both = [("a.cc", Mode::Regular, LINES), ("z.cpp", Mode::Regular, &changed[..])];
+        assert_eq!(names(&both), ["a.cc"], "the very bytes");
+        let both = [("w.cpp", Mode::Regular, LINES), ("z.cpp", Mode::Regular, LINES)];
+        assert_eq!(names(&both), ["w.cpp", "z.cpp"]);
+    }
 }

@@ -20,6 +20,8 @@ pub(super) struct Moves<'t> {
     pub(super) written: BTreeSet<TreePath>,
     /// Those of them that it changed in place.
     changed: BTreeSet<TreePath>,
+    /// The files it deletes that upstream took away.
+    pub(super) gone: BTreeSet<TreePath>,
 }
 
 impl<'t> Moves<'t> {
@@ -39,6 +41,7 @@ impl<'t> Moves<'t> {
             before: any.then(|| (ground.target.clone(), ground.base.clone())),
             written: BTreeSet::new(),
             changed: BTreeSet::new(),
+            gone: BTreeSet::new(),
         }
     }
 
@@ -50,6 +53,7 @@ impl<'t> Moves<'t> {
             vacated: self.vacated.clone(),
             written: self.written.clone(),
             changed: self.changed.clone(),
+            gone: BTreeSet::new(),
         }
     }
 

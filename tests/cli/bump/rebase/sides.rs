@@ -18,6 +18,9 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/bytes-that-upstream-has-too-have-landed", binary_landed);
     test("rebase/bytes-to-delete-that-upstream-changed-are-removed-by-hand", binary_deleted);
     test("rebase/a-file-that-upstream-made-a-link-is-chosen", link_or_file);
+    test("rebase/a-folder-that-upstream-made-a-link-is-judged", folder_made_link);
+    test("rebase/a-link-in-the-place-of-what-is-gone-is-a-conflict", link_for_nothing);
+    test("rebase/a-deletion-of-what-upstream-renamed-is-a-conflict", deleted_renamed);
 }
 
 fn link_in_place_of_a_file() {
@@ -231,5 +234,92 @@ fn link_or_file() {
             if is_link { "one\ntwo\n" } else { "one\nours\n" }
         );
         assert_eq!(bump.read("out-new/more.txt"), "more\n");
+    }
+}
+
+/// Two lines that an entry removes.
+const ONE_TWO: &str = "one\", \"two";
+
+fn folder_made_link() {
+    let folder = |clone: &Path| {
+        fs::create_dir(clone.join("d")).unwrap();
+        fs::write(clone.join("d/one.txt"), "one\ntwo\nthree\n").unwrap();
+    };
+    let theirs = |clone: &Path| {
+        fs::rename(clone.join("d"), clone.join("dd")).unwrap();
+        symlink("dd", clone.join("d")).unwrap();
+    };
+    // A file of the folder is followed to where it is now.
+    let ours =
+        |clone: &Path| fs::write(clone.join("d/one.txt"), "one\ntwo\nthree\nours\n").unwrap();
+    let bump = both("", folder, ours, theirs);
+    bump.run(&["rebase", "--to", "files"]).assert_status(0);
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    assert_eq!(bump.read("out-new/dd/one.txt"), "one\ntwo\nthree\nours\n");
+    // A new one has no folder to stand in.
+    let ours = |clone: &Path| fs::write(clone.join("d/new.txt"), "new\n").unwrap();
+    let bump = both("", folder, ours, theirs);
+    let run = bump.run(&["drift", "--to", "files"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("conflict     other: d/new.txt"), "{}", run.shown());
+    bump.run(&["rebase", "--to", "files"]).assert_status(1);
+    bump.run(&["rebase", "--continue"]).assert_status(1);
+    bump.run(&["rebase", "--skip", "other"]).assert_status(0);
+}
+
+fn link_for_nothing() {
+    let text = |clone: &Path| fs::write(clone.join("l"), "one\ntwo\n").unwrap();
+    let gone = |clone: &Path| fs::remove_file(clone.join("l")).unwrap();
+    let bump = both(ONE_TWO, text, link("q.h"), gone);
+    for command in ["drift", "rebase"] {
+        let run = bump.run(&[command, "--to", "files"]);
+        run.assert_status(1);
+        assert!(run.stdout().contains("upstream took away the file"), "{}", run.shown());
+    }
+    bump.run(&["rebase", "--skip", "other"]).assert_status(0);
+    // A link to delete that is a file now, of the same bytes.
+    let file = |clone: &Path| {
+        gone(clone);
+        fs::write(clone.join("l"), "q.h").unwrap();
+    };
+    let bump = both("q.h", link("q.h"), gone, file);
+    let run = bump.run(&["drift", "--to", "files"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("upstream made it a file, and"), "{}", run.shown());
+    // A rename of what is a link now.
+    let renamed = |clone: &Path| fs::rename(clone.join("l"), clone.join("m")).unwrap();
+    let bump = both("", text, renamed, link("q.h"));
+    let run = bump.run(&["drift", "--to", "files"]);
+    run.assert_status(1);
+    assert!(run.stdout().contains("upstream made it a symbolic link"), "{}", run.shown());
+    bump.run(&["rebase", "--to", "files"]).assert_status(1);
+    bump.run(&["rebase", "--skip", "other"]).assert_status(0);
+}
+
+fn deleted_renamed() {
+    let text = |clone: &Path| fs::write(clone.join("l"), "one\ntwo\n").unwrap();
+    let gone = |clone: &Path| fs::remove_file(clone.join("l")).unwrap();
+    type Change = fn(&Path);
+    let theirs: [(&str, Change); 3] = [
+        ("upstream renamed the file to `m`", |clone| {
+            fs::rename(clone.join("l"), clone.join("m")).unwrap();
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            fs::set_permissions(clone.join("m"), mode).unwrap();
+        }),
+        ("upstream renamed the file to `l.txt`", |clone| {
+            fs::rename(clone.join("l"), clone.join("l.txt")).unwrap();
+        }),
+        ("upstream may have renamed the file to `m` or `n`", |clone| {
+            fs::copy(clone.join("l"), clone.join("n")).unwrap();
+            fs::rename(clone.join("l"), clone.join("m")).unwrap();
+        }),
+    ];
+    for (told, theirs) in theirs {
+        let bump = both(ONE_TWO, text, gone, theirs);
+        let run = bump.run(&["drift", "--to", "files"]);
+        run.assert_status(1);
+        assert!(run.stdout().contains(told), "{}", run.shown());
+        bump.run(&["rebase", "--to", "files"]).assert_status(1);
+        bump.run(&["rebase", "--skip", "other"]).assert_status(0);
     }
 }
