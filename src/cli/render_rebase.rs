@@ -29,7 +29,8 @@ fn style(outcome: Outcome) -> anstyle::Style {
 pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&Path>) {
     if ui.format() == Format::Json {
         let shown = |folder: &Path| folder.display().to_string();
-        let (work, sides) = (work.map(shown), work.and_then(sides_of).as_deref().map(shown));
+        let sides = work.and_then(sides_of).as_deref().map(shown);
+        let work = work.filter(|folder| folder.is_dir()).map(shown);
         let result = serde_json::json!({
             "pin": pin, "target": target, "plan": plan, "work": work, "sides": sides
         });
@@ -162,6 +163,13 @@ fn markdown(ui: &mut Ui, pin: &End, target: &End, plan: &Plan) {
         None => {}
         Some(Stop::Entry { report, .. }) => {
             lines.push(format!("**Stopped** at `{}`, which does not hold:", report.name));
+            // A file without hunks has nothing else to tell of it.
+            let hunks = &report.patch.hunks;
+            let bare = report.patch.files.iter().filter(|f| hunks.iter().all(|h| h.file != f.path));
+            lines.extend(bare.filter_map(|file| {
+                let (class, why) = (file.class.as_str(), inline(file.why.as_ref()?));
+                Some(format!("- **{class}** `{}`: {why}", file.path))
+            }));
             for hunk in report.patch.hunks.iter().filter(|h| h.why.is_some()) {
                 let why = hunk.why.as_deref().unwrap_or_default();
                 let class = hunk.class.as_str();
@@ -183,7 +191,7 @@ fn markdown(ui: &mut Ui, pin: &End, target: &End, plan: &Plan) {
                     let (outcome, whys) = judged(entry);
                     let strong = if outcome == STOPS { "**stops**" } else { outcome };
                     let why: String = whys.iter().map(|w| format!(": {}", inline(w))).collect();
-                    lines.push(format!("- {strong} {}{why}", entry.name));
+                    lines.push(format!("- {strong} {}{why}", inline(&entry.name)));
                 }
                 for verdict in rest.contracts.iter().filter(|v| !v.status.holds()) {
                     let (state, what) = (verdict.status.as_str(), inline(&verdict.what));
@@ -236,6 +244,10 @@ fn next_after_entry(ui: &mut Ui, entry: &str, work: Option<&Path>) {
         let program = ui.program();
         let text =
             format!("  edit the files in {}, then {program} rebase --continue", work.display());
+        ui.line(text);
+    } else {
+        let text =
+            format!("  {} rebase --continue, which writes the files to finish", ui.program());
         ui.line(text);
     }
     if let Some(sides) = sides_of(work) {

@@ -164,6 +164,11 @@ fn rebase_renamed_kernel() {
 
 fn rebase_markdown() {
     let bump = Bump::new();
+    let named = SERIES.replace("\"other\"", "\"o<ther>\"");
+    bump.write(&format!("{}/series.toml", bump.folder(0)), &named);
+    let run = bump.run(&["rebase", "--dry-run", "--to", "main", "--format", "markdown"]);
+    assert!(run.stdout().contains("\n- holds o&lt;ther>\n"), "{}", run.shown());
+    bump.write(&format!("{}/series.toml", bump.folder(0)), SERIES);
     let run = bump.run(&["rebase", "--dry-run", "--to", "main", "--format", "markdown"]);
     run.assert_status(1);
     for line in [

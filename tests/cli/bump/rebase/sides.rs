@@ -130,6 +130,9 @@ fn binary() {
     run.assert_status(1);
     assert!(run.stdout().contains("conflict     other: x.bin"), "{}", run.shown());
     assert!(run.stdout().contains("since ") && run.stdout().contains("(#71)"), "{}", run.shown());
+    let run = bump.run(&["rebase", "--to", "files", "--dry-run", "--format", "markdown"]);
+    let told = "\n- **conflict** `x.bin`: upstream changed the binary file: ";
+    assert!(run.stdout().contains(told), "{}", run.shown());
     let run = bump.run(&["rebase", "--to", "files", "--format", "json"]);
     run.assert_status(1);
     let sides = bump.tool.path(SIDES);
