@@ -219,42 +219,50 @@ fn begin(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let known = start.known(&target, ui)?;
     let accepted = accepted(&args.accept, &start, &target, &state.decisions)?;
     state.decisions.accepted.extend(accepted);
+    let plan = planned(&start, &target, &known, &state.decisions, ui)?;
+    // What cannot be planned is not begun.
     let session = Session::begin(&start.project.root, state)?;
-    advance(session, &start, &target, &known, ui)
+    settle(session, &start, &target, &plan, ui)
 }
 
 /// Plans again with all that is decided, and either stops or moves the pin.
 fn advance(
-    mut session: Session,
+    session: Session,
     start: &Start,
     target: &Target,
     known: &Known<'_>,
     ui: &mut Ui,
 ) -> Result<Outcome, CommandError> {
-    let root = start.project.root.clone();
     let plan = planned(start, target, known, &session.state.decisions, ui)?;
-    match &plan.stop {
-        Some(Stop::Entry { report, parts }) => {
-            session.stop(&report.name, parts)?;
-            render_rebase::planned(ui, &start.end(), &target.end, &plan, Some(&work_folder(&root)));
-            Ok(Outcome::NeedsPerson)
-        }
-        Some(Stop::Contracts { .. }) => {
-            session.stop("contracts", &[])?;
-            render_rebase::planned(ui, &start.end(), &target.end, &plan, Some(&work_folder(&root)));
-            Ok(Outcome::NeedsPerson)
-        }
+    settle(session, start, target, &plan, ui)
+}
+
+/// Does what a plan says: stops, or moves the pin.
+fn settle(
+    mut session: Session,
+    start: &Start,
+    target: &Target,
+    plan: &Plan,
+    ui: &mut Ui,
+) -> Result<Outcome, CommandError> {
+    let (entry, parts) = match &plan.stop {
+        Some(Stop::Entry { report, parts }) => (report.name.as_str(), &parts[..]),
+        Some(Stop::Contracts { .. }) => ("contracts", &[][..]),
         None => {
             let commit = target.commit.as_ref().expect("only a commit begins a session");
             let new = new_pin(start, commit)?;
             session.publishing(&start.project)?;
-            let folder = publish(&start.project, &start.series, &plan, &new, target.tree.as_ref())?;
+            let folder = publish(&start.project, &start.series, plan, &new, target.tree.as_ref())?;
             session.end()?;
-            render_rebase::planned(ui, &start.end(), &target.end, &plan, None);
-            render_rebase::done(ui, &folder, Some(&plan));
-            Ok(Outcome::Done)
+            render_rebase::planned(ui, &start.end(), &target.end, plan, None);
+            render_rebase::done(ui, &folder, Some(plan));
+            return Ok(Outcome::Done);
         }
-    }
+    };
+    session.stop(entry, parts)?;
+    let work = work_folder(&start.project.root);
+    render_rebase::planned(ui, &start.end(), &target.end, plan, Some(&work));
+    Ok(Outcome::NeedsPerson)
 }
 
 fn new_pin(start: &Start, commit: &CommitInfo) -> Result<NewPin, CommandError> {
@@ -320,14 +328,17 @@ fn take(
             let nothing = session.take_nothing()?;
             return nothing.map_err(|unresolved| left_open(unresolved, entry));
         }
-        Some(Change::Derive(rule)) => session.taken_rule(entry, rule)?,
-        Some(Change::Patch { bytes, .. }) => {
+        Some(change) => {
             let plan = plan_with(start, target, &session.state.decisions)?;
             let Some(Stop::Entry { report, parts }) = &plan.stop else { return Ok(()) };
             if report.name != entry {
                 return Ok(());
             }
-            session.taken(parts, bytes)?
+            match (session.rewritten(parts)?, change) {
+                (Some(unresolved), _) => Err(unresolved),
+                (None, Change::Derive(rule)) => session.taken_rule(entry, rule)?,
+                (None, Change::Patch { bytes, .. }) => session.taken(parts, bytes)?,
+            }
         }
     };
     let decision = taken.map_err(|unresolved| left_open(unresolved, entry))?;
@@ -392,6 +403,11 @@ fn left_open(unresolved: Unresolved, entry: &str) -> CommandError {
         Unresolved::Missing { path } => {
             let what = "the file was not there, which settles nothing; it is written again";
             unsettled(&path, what, EDIT, entry)
+        }
+        Unresolved::NoFolder { path } => {
+            let what = "the folder was not there, which settles nothing; its files are written \
+                        again";
+            unsettled(&path, what, "edit them", entry)
         }
         Unresolved::Nothing => open(format!(
             "nothing of `{entry}` is left in the work folder: its files are upstream's"

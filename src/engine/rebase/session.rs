@@ -4,12 +4,15 @@
 //! .overlay-rebase/state.json   what is being done, and what was decided
 //! .overlay-rebase/lock         held by the process that works on it
 //! .overlay-rebase/work/…       the files a person must finish
+//! .overlay-rebase/draft/…      these and the next, until the stop is kept in the state
 //! .overlay-rebase/sides/…      upstream/, pin/ and entry/: what stands there of those
 //!                              that cannot be merged
 //! ```
 //!
 //! The state holds decisions alone; everything else is planned again from the
-//! series and the trees. So a kill at any point loses nothing that was decided.
+//! series and the trees. So a kill at any point loses nothing that was decided. A
+//! person finds no file of a stop before the state has it: what is edited is known for
+//! an answer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +27,10 @@ use crate::snapshot::ObjectId;
 use crate::work_folder::{self, LOCK, Owner};
 
 use super::publish::{clear, io, remove, require_free, restore, write};
-use super::work::{change, changed_sides, finished, in_work, no_file, sides, unlisted, write_work};
+use super::work::{
+    SIDES, WORK, change, changed_sides, finished, in_work, no_file, require_none, sides, unlisted,
+    write_work,
+};
 use super::{Decision, Decisions, Part, RebaseError, Shown, markers, plan};
 
 pub use super::work::{Unresolved, sides_folder, work_folder, work_path};
@@ -32,6 +38,7 @@ pub use super::work::{Unresolved, sides_folder, work_folder, work_path};
 /// The folder, beside `mlx-pin.toml`.
 pub const FOLDER: &str = ".overlay-rebase";
 const STATE: &str = "state.json";
+const DRAFT: &str = "draft";
 const SCHEMA: u32 = 1;
 
 /// What is being done.
@@ -54,6 +61,9 @@ pub struct State {
     pub decisions: Decisions,
     /// The entry, or `contracts`, where a person must decide.
     pub stopped: Option<String>,
+    /// What lies in the work folder, if anything, is part of what was decided.
+    #[serde(default)]
+    pub taken: bool,
     /// The new pin is being written.
     pub publishing: bool,
 }
@@ -79,6 +89,7 @@ impl State {
             series: digest(series),
             decisions: Decisions::default(),
             stopped: None,
+            taken: false,
             publishing: false,
         }
     }
@@ -127,7 +138,7 @@ pub fn standing(root: &Path) -> Result<Option<State>, RebaseError> {
 }
 
 impl Session {
-    /// Begins a rebase.
+    /// Begins a rebase. It is under way once it stops or the new pin is being written.
     ///
     /// # Errors
     /// One is under way, the target's folder is there already, or the session's
@@ -141,9 +152,7 @@ impl Session {
                 what: "a rebase is under way; `--continue` or `--abort` it".into(),
             });
         }
-        let session = Self { root: root.to_path_buf(), state, _lock: lock };
-        session.save()?;
-        Ok(session)
+        Ok(Self { root: root.to_path_buf(), state, _lock: lock })
     }
 
     /// Takes up the rebase under way; nothing where there is none.
@@ -188,21 +197,58 @@ impl Session {
     /// same stop that are there already are a person's, and stay.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// They cannot be written, or the work folder holds what no stop put there.
     pub fn stop(&mut self, what: &str, parts: &[Part]) -> Result<(), RebaseError> {
-        let work = work_folder(&self.root);
-        if self.state.stopped.as_deref() != Some(what) || !work.is_dir() {
-            self.clear_work()?;
-            let mut files = in_work(parts).peekable();
-            if files.peek().is_some() {
-                fs::create_dir_all(&work).map_err(io(&work, "cannot be made"))?;
-            }
-            for file in files {
-                write_work(&self.root, file)?;
-            }
-            self.state.stopped = Some(what.into());
+        let stands = self.state.stopped.as_deref() == Some(what);
+        if stands && work_folder(&self.root).is_dir() {
+            return self.save();
         }
-        self.save()
+        if !stands && !self.state.taken {
+            require_none(&self.root)?;
+        }
+        self.write_stop(what, parts)
+    }
+
+    /// Writes the files of a stop: in place only once the state has the stop.
+    fn write_stop(&mut self, what: &str, parts: &[Part]) -> Result<(), RebaseError> {
+        let folder = self.root.join(FOLDER);
+        let draft = folder.join(DRAFT);
+        remove(&draft)?;
+        self.clear_work()?;
+        if in_work(parts).next().is_some() {
+            let work = draft.join(WORK);
+            fs::create_dir_all(&work).map_err(io(&work, "cannot be made"))?;
+        }
+        in_work(parts).try_for_each(|file| write_work(&draft, file))?;
+        self.state.stopped = Some(what.into());
+        self.state.taken = false;
+        self.save()?;
+        // The work folder last: where it is missing, all of it is written again.
+        for name in [SIDES, WORK].into_iter().filter(|name| draft.join(name).is_dir()) {
+            let place = folder.join(name);
+            fs::rename(draft.join(name), &place).map_err(io(&place, "cannot be put in place"))?;
+        }
+        remove(&draft)
+    }
+
+    /// Writes the files of the stop again where the work folder is gone, or was never
+    /// put in place: that nothing is there is no answer.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn rewritten(&mut self, parts: &[Part]) -> Result<Option<Unresolved>, RebaseError> {
+        let path = work_folder(&self.root);
+        let (Some(what), Some(_)) = (self.state.stopped.clone(), in_work(parts).next()) else {
+            return Ok(None);
+        };
+        if path.is_dir() {
+            return Ok(None);
+        }
+        if let Some(changed) = changed_sides(&self.root, parts)? {
+            return Ok(Some(changed));
+        }
+        self.write_stop(&what, parts)?;
+        Ok(Some(Unresolved::NoFolder { path }))
     }
 
     /// What a person's files make of an entry: its new patch. `original` is the
@@ -242,11 +288,11 @@ impl Session {
             // What the entry makes of a file that it deletes is nothing.
             let now = now.filter(|f| !(file.deleted && f.bytes.is_empty()));
             if now.is_none() && !file.deleted {
-                write_work(&self.root, file)?;
+                write_work(&self.root.join(FOLDER), file)?;
                 return Ok(Err(match &file.shown {
                     Shown::Merged(_) => Unresolved::Missing { path },
                     Shown::Sides(versions) => {
-                        let sides = sides(&self.root, &file.path, versions);
+                        let sides = sides(&sides_folder(&self.root), &file.path, versions);
                         let sides = sides.map(|(name, path, _)| (name, path)).collect();
                         Unresolved::Unchosen { path, sides }
                     }
@@ -324,6 +370,7 @@ impl Session {
     pub fn decide(&mut self, entry: &str, decision: Decision) -> Result<(), RebaseError> {
         self.state.decisions.entries.insert(entry.into(), decision);
         self.state.stopped = None;
+        self.state.taken = true;
         self.save()?;
         self.clear_work()
     }

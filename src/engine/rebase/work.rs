@@ -14,8 +14,8 @@ use super::publish::{io, with_draft, write};
 use super::session::FOLDER;
 use super::{Part, RebaseError, Shown, Unfinished, Versions, remake};
 
-const WORK: &str = "work";
-const SIDES: &str = "sides";
+pub(super) const WORK: &str = "work";
+pub(super) const SIDES: &str = "sides";
 const LINK: &str = "a symbolic link";
 
 /// What stands where a file should and is none.
@@ -45,6 +45,11 @@ pub enum Unresolved {
     /// again.
     Missing {
         /// The file.
+        path: PathBuf,
+    },
+    /// The work folder was not there. It was written again.
+    NoFolder {
+        /// The folder.
         path: PathBuf,
     },
     /// A file is as it was written, and the entry does not hold in it.
@@ -113,6 +118,17 @@ pub(super) fn unlisted<'p>(
     Ok((!paths.is_empty()).then_some(Unresolved::Unlisted { paths }))
 }
 
+/// Fails where the work folder holds anything.
+pub(super) fn require_none(root: &Path) -> Result<(), RebaseError> {
+    let path = work_folder(root);
+    if files_in(path.clone())?.is_empty() {
+        return Ok(());
+    }
+    let what = "no stop of the rebase put there what it holds; move it away, then \
+                `overlay rebase --continue`";
+    Err(RebaseError::State { path, what: what.into() })
+}
+
 /// What lies beside the work folder and was not put there so: it would be lost too.
 pub(super) fn changed_sides(
     root: &Path,
@@ -120,7 +136,7 @@ pub(super) fn changed_sides(
 ) -> Result<Option<Unresolved>, RebaseError> {
     let written: Vec<(PathBuf, &File)> = in_work(parts)
         .filter_map(|file| match &file.shown {
-            Shown::Sides(versions) => Some(sides(root, &file.path, versions)),
+            Shown::Sides(versions) => Some(sides(&sides_folder(root), &file.path, versions)),
             Shown::Merged(_) => None,
         })
         .flatten()
@@ -194,14 +210,15 @@ pub(super) fn change(file: &Unfinished, now: Option<File>) -> Vec<u8> {
     patch
 }
 
-/// Writes a file for a person to finish, or what stands of it on the sides.
-pub(super) fn write_work(root: &Path, file: &Unfinished) -> Result<(), RebaseError> {
+/// Writes a file for a person to finish, or what stands of it on the sides, below the
+/// folder that has both.
+pub(super) fn write_work(folder: &Path, file: &Unfinished) -> Result<(), RebaseError> {
     match &file.shown {
         Shown::Merged(marked) => {
             let text = File::new(plain(marked.mode), marked.bytes.clone());
-            write_file(&work_path(root, &file.path), &text)
+            write_file(&folder.join(WORK).join(file.path.as_str()), &text)
         }
-        Shown::Sides(versions) => sides(root, &file.path, versions)
+        Shown::Sides(versions) => sides(&folder.join(SIDES), &file.path, versions)
             .try_for_each(|(_, path, file)| write_file(&path, file)),
     }
 }
@@ -211,14 +228,13 @@ fn plain(mode: Mode) -> Mode {
     if mode == Mode::Executable { mode } else { Mode::Regular }
 }
 
-/// Where each side of a file lies, with its name.
+/// Where each side of a file lies in their folder, with its name.
 pub(super) fn sides<'v>(
-    root: &Path,
+    folder: &Path,
     path: &TreePath,
     versions: &'v Versions,
-) -> impl Iterator<Item = (&'static str, PathBuf, &'v File)> {
-    let folder = sides_folder(root);
-    let path = path.clone();
+) -> impl Iterator<Item = (&'static str, PathBuf, &'v File)> + use<'v> {
+    let (folder, path) = (folder.to_path_buf(), path.clone());
     versions.named().into_iter().filter_map(move |(name, file)| {
         // A submodule has no bytes.
         let file = file.filter(|f| f.mode != Mode::Submodule)?;

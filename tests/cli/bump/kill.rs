@@ -11,6 +11,7 @@ use super::{Bump, stop, stopped};
 pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/a-half-written-pin-is-taken-back-or-finished", rebase_half_written);
     test("rebase/killed-at-any-time-it-is-whole", rebase_killed);
+    test("rebase/killed-at-a-stop-no-file-is-there-before-it", stop_killed);
     test("rebase/killed-while-going-on-it-is-whole", rebase_killed_later);
     test("rebase/killed-while-given-up-it-can-be-given-up", abort_killed);
 }
@@ -58,6 +59,33 @@ fn rebase_killed() {
             assert_eq!(after, before, "killed after {wait} ms");
             bump.run(&["rebase", "--to", &bump.commits[1]]).assert_status(0);
         }
+    }
+}
+
+/// A file that a person can edit is one of a stop that the state has.
+fn stop_killed() {
+    let to = |bump: &Bump| bump.commits[4].clone();
+    let run_time = {
+        let bump = Bump::new();
+        let begun = std::time::Instant::now();
+        bump.run(&["rebase", "--to", &to(&bump), "--accept", super::ACCEPT]).assert_status(1);
+        u64::try_from(begun.elapsed().as_micros()).unwrap()
+    };
+    for kill in 0..16 {
+        let bump = Bump::new();
+        let wait = run_time / 2 + run_time * kill / 30;
+        kill_after(&bump, &["rebase", "--to", &to(&bump), "--accept", super::ACCEPT], wait);
+        let work = bump.tool.path(WORK).exists();
+        let state = bump.tool.path(".overlay-rebase/state.json").exists();
+        let state = if state { bump.read(".overlay-rebase/state.json") } else { String::new() };
+        let stopped = state.contains("\"stopped\": \"ours\"");
+        assert!(stopped || !work, "killed after {wait} µs: {state}");
+        let go_on: &[&str] = match state.is_empty() {
+            true => &["rebase", "--to", &to(&bump), "--accept", super::ACCEPT],
+            false => &["rebase", "--continue"],
+        };
+        bump.run(go_on).assert_status(1);
+        assert!(bump.read(WORK).contains("<<<<<<< upstream"), "killed after {wait} µs");
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::fs;
 
-use crate::bump::{ACCEPT, Bump, Q, stopped};
+use crate::bump::{ACCEPT, Bump, Q, SERIES, stopped};
 
 /// Adds the tests.
 pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/a-contract-stops-it-until-accepted", rebase_contract);
     test("rebase/a-conflict-is-finished-by-hand", rebase_conflict);
     test("rebase/a-work-file-that-is-gone-settles-nothing", rebase_deleted_work);
+    test("rebase/a-work-folder-that-is-gone-settles-nothing", rebase_no_work);
     test("rebase/other-files-in-the-work-folder-are-not-lost", rebase_unlisted);
     test("rebase/a-file-taken-whole-must-be-decided", rebase_untouched_work);
     test("rebase/a-taken-name-is-mended-in-the-rule", rebase_rule);
@@ -19,6 +20,10 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
 fn rebase_contract() {
     let bump = Bump::new();
     let before = bump.files();
+    let run = bump.run(&["rebase", "--to", &bump.commits[2], "--format", "json"]);
+    run.assert_status(1);
+    assert_eq!(run.json()["work"], serde_json::Value::Null, "there is nothing to edit");
+    bump.run(&["rebase", "--abort"]).assert_status(0);
     let run = bump.run(&["rebase", "--to", &bump.commits[2]]);
     run.assert_status(1);
     for line in ["kept. Next:\n", "--accept 'watch impl="] {
@@ -79,6 +84,48 @@ fn rebase_conflict() {
     assert_eq!(bump.drift(4).0, Some(0));
     bump.run(&["apply", "--out", "out-new"]).assert_status(0);
     assert!(bump.read("out-new/q.h").contains(resolved));
+}
+
+/// As a kill leaves it between the stop and its files, or a person.
+fn rebase_no_work() {
+    let bump = stopped();
+    let marked = bump.read(WORK);
+    fs::remove_dir_all(bump.tool.path(".overlay-rebase/work")).unwrap();
+    let run = bump.run(&["rebase"]);
+    assert!(run.stdout().contains("--continue, which writes the files"), "{}", run.shown());
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    assert!(run.stderr().contains("its files are written again"), "{}", run.shown());
+    assert_eq!(bump.read(WORK), marked);
+    // That the file to delete is missing is no answer either.
+    let bump = Bump::new();
+    let gone = "--- a/other.txt\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n";
+    bump.write(&format!("{}/other.patch", bump.folder(0)), gone);
+    let note = "\n[[note]]\nentry = \"other\"\nfile = \"other.txt\"\nremoves = [\"one\", \"two\"]\n\
+                reason = \"r\"\n";
+    bump.write(&format!("{}/series.toml", bump.folder(0)), &format!("{SERIES}{note}"));
+    bump.branch("side", 0, "Say two otherwise (#71)", |clone| {
+        fs::write(clone.join("other.txt"), "one\n2\n").unwrap();
+    });
+    bump.run(&["rebase", "--to", "side"]).assert_status(1);
+    fs::remove_dir_all(bump.tool.path(".overlay-rebase/work")).unwrap();
+    bump.run(&["rebase", "--continue"]).assert_status(1);
+    let work = ".overlay-rebase/work/other.txt";
+    assert!(bump.read(work).contains("<<<<<<< upstream"), "{}", bump.read(work));
+    // Files that no stop put there are not taken for rubbish.
+    let bump = stopped();
+    let state = bump.read(".overlay-rebase/state.json");
+    let open = state.replace("\"stopped\": \"ours\"", "\"stopped\": null");
+    assert_ne!(open, state);
+    bump.write(".overlay-rebase/state.json", &open);
+    bump.write(WORK, "mine\n");
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(3);
+    assert!(run.stderr().contains("no stop of the rebase put there"), "{}", run.shown());
+    assert_eq!(bump.read(WORK), "mine\n");
+    fs::remove_file(bump.tool.path(WORK)).unwrap();
+    bump.run(&["rebase", "--continue"]).assert_status(1);
+    assert!(bump.read(WORK).contains("<<<<<<< upstream"));
 }
 
 fn rebase_deleted_work() {
