@@ -337,7 +337,7 @@ fn take(
             match (session.rewritten(parts)?, change) {
                 (Some(unresolved), _) => Err(unresolved),
                 (None, Change::Derive(rule)) => session.taken_rule(entry, rule)?,
-                (None, Change::Patch { bytes, .. }) => session.taken(parts, bytes)?,
+                (None, Change::Patch { .. }) => session.taken(parts)?,
             }
         }
     };

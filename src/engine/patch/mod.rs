@@ -183,7 +183,9 @@ pub enum LineKind {
 }
 
 impl FilePatch {
-    fn begins_commit(&self) -> bool {
+    /// Whether a mail or a commit of a log begins before it.
+    #[must_use]
+    pub fn begins_commit(&self) -> bool {
         self.prose.split(|b| *b == b'\n').any(|line| {
             let id = line.strip_prefix(b"From ").or_else(|| line.strip_prefix(b"commit "));
             id.is_some_and(|id| id.len() >= 40 && id[..40].iter().all(u8::is_ascii_hexdigit))

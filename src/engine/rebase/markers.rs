@@ -1,6 +1,7 @@
 //! A file that a person must finish: what holds is merged, what does not stands
 //! between diff3 markers.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::locate::{Text, place_alone, place_mapped};
@@ -137,20 +138,16 @@ fn sided(
     out
 }
 
-/// The 1-based line of the first marker left in a text. Where a line of `=======` is
-/// the file's `own`, such a line alone is none.
-pub(super) fn first_marker(text: &[u8], own: bool) -> Option<usize> {
+/// The 1-based line of the first marker left in a text. Lines that the file has of its
+/// own are none, and a line of `=======` alone is a heading.
+pub(super) fn first_marker(text: &[u8], own: &[u8]) -> Option<usize> {
     let marks: [&[u8]; 3] = [b"<<<<<<< upstream ", b"||||||| pin ", b">>>>>>> "];
-    let is_mark = |l: &&[u8]| marks.iter().any(|m| l.starts_with(m)) || !own && is_rule(l);
-    lines(text).iter().position(is_mark).map(|at| at + 1)
-}
-
-/// Whether a line is the one that parts a conflict's sides.
-fn is_rule(line: &[u8]) -> bool {
-    line.trim_ascii_end() == b"======="
-}
-
-/// Whether a text without markers has a line that looks like one.
-pub(super) fn has_rule(text: &[u8]) -> bool {
-    lines(text).iter().any(|l| is_rule(l))
+    let is_mark = |l: &&[u8]| marks.iter().any(|m| l.starts_with(m));
+    let is_rule = |l: &&[u8]| l.trim_ascii_end() == b"=======";
+    let of_file: BTreeSet<&[u8]> =
+        lines(own).into_iter().filter(|l| is_mark(l) || is_rule(l)).collect();
+    let text = lines(text);
+    let left = |l: &&[u8]| !of_file.contains(l);
+    text.iter().find(|l| is_mark(l) && left(l))?;
+    text.iter().position(|l| (is_mark(l) || is_rule(l)) && left(l)).map(|at| at + 1)
 }

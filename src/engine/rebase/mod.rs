@@ -6,6 +6,7 @@
 //! rebase that was killed goes on by planning again. [`session`] keeps the
 //! decisions on disk, and [`publish`] writes the new pin, all or nothing.
 
+mod group;
 mod markers;
 mod parts;
 mod plan;

@@ -8,12 +8,15 @@ use crate::report::{FileReport, HunkReport};
 use crate::snapshot::{File, Mode, ReadError, Snapshot, Tree, TreePath};
 
 use super::markers::{self, Sides};
-use super::remake::{self, Around, difference};
-use super::{Shown, Unfinished, Versions};
+use super::remake::{self, Around};
+use super::work::in_work;
+use super::{Shown, Unfinished, Versions, group};
 
-/// A file patch of an entry that stops a rebase.
+/// A part of an entry that stops a rebase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
+    /// The text before the patch, or before another commit of it.
+    Prose(Vec<u8>),
     /// It holds and is no text to finish: a rename, a deletion, a link, binary data.
     /// This is its patch at the target.
     Kept(Vec<u8>),
@@ -30,79 +33,67 @@ pub(super) fn parts(
     around: &Around<'_, '_>,
     sides: &Sides<'_>,
 ) -> Result<Vec<Part>, ReadError> {
-    if is_entangled(files) {
-        return net(ours, around, sides);
-    }
     let mut left = hunks;
-    let mut parts = Vec::new();
+    let mut judged = Vec::new();
     for (file, report) in patch.files.iter().zip(files) {
         let count = if let Body::Text(hunks) = &file.body { hunks.len() } else { 0 };
         let (hunks, rest) = left.split_at(count.min(left.len()));
         left = rest;
-        let one = Judged { file, report, hunks };
-        parts.push(if !one.holds() {
-            Part::Work(open(&one, ours, around, sides)?)
-        } else {
-            let own = remake::part(one.file, one.report, one.hunks, around)?;
-            match held(&one, around)? {
-                Some(file) => Part::Work(Unfinished { own: Some(own), ..file }),
-                None => Part::Kept(own),
-            }
-        });
+        judged.push(Judged { file, report, hunks });
     }
-    Ok(parts)
-}
-
-/// Whether several file patches are about one file, under whichever name: what one
-/// leaves is what the next is made for.
-fn is_entangled(files: &[FileReport]) -> bool {
-    let mut names: Vec<&TreePath> =
-        files.iter().flat_map(|f| f.from.iter().chain([&f.path])).collect();
-    let all = names.len();
-    names.sort();
-    names.dedup();
-    names.len() < all
-}
-
-/// What an entry makes of each file in the end, against what upstream made of it:
-/// where both did something, the file is taken whole.
-fn net(
-    ours: &Snapshot<'_>,
-    around: &Around<'_, '_>,
-    sides: &Sides<'_>,
-) -> Result<Vec<Part>, ReadError> {
+    let groups = group::leaders(files);
     let mut parts = Vec::new();
-    let paths: BTreeSet<&TreePath> =
-        ours.edits().keys().chain(around.base.edits().keys()).collect();
-    for path in paths {
-        let (was, made) = (around.base.file(path)?, ours.file(path)?);
-        let now = around.before.file(path)?;
-        if was == made || now == made {
+    for (at, one) in judged.iter().enumerate() {
+        if (at == 0 || one.file.begins_commit()) && !one.file.prose.is_empty() {
+            parts.push(Part::Prose(one.file.prose.clone()));
+        }
+        let group = judged.iter().zip(&groups).filter(|(_, leader)| **leader == groups[at]);
+        let group: Vec<&Judged<'_>> = group.map(|(one, _)| one).collect();
+        if groups[at] != at {
             continue;
         }
-        let (path, deleted) = (path.clone(), made.is_none());
-        let (shown, own) = match &made {
-            _ if now != was => {
-                let versions = Versions { upstream: now.clone(), pin: was, entry: made };
-                let text = !versions.differ_in_kind() && !versions.have_binary();
-                (shown(versions, deleted, text, |v| whole(v, sides)), None)
-            }
-            Some(made) if is_plain(made) => {
-                let own = difference(&path, now.clone(), Some(made.clone()));
-                (Shown::Merged(made.clone()), Some(own))
-            }
-            _ => {
-                parts.push(Part::Kept(difference(&path, now, made)));
-                continue;
-            }
-        };
-        parts.push(Part::Work(Unfinished { own, deleted, ..Unfinished::new(path, now, shown) }));
+        if group.len() > 1 {
+            parts.extend(group::parts(&group, ours, around, sides)?);
+        } else if !one.holds() {
+            parts.push(Part::Work(open(one, ours, around, sides)?));
+        } else {
+            let own = remake::part(one.file, one.report, one.hunks, around)?;
+            parts.push(match held(one, around)? {
+                Some(file) => Part::Work(Unfinished { own: Some(own), ..file }),
+                None => Part::Kept(own),
+            });
+        }
     }
+    part_clashing(&mut parts, ours, around)?;
     Ok(parts)
+}
+
+/// The entry's files of which one stands where another has its folder: no work folder
+/// holds both, and which is wanted is open.
+fn part_clashing(
+    parts: &mut [Part],
+    ours: &Snapshot<'_>,
+    around: &Around<'_, '_>,
+) -> Result<(), ReadError> {
+    let paths: BTreeSet<TreePath> = in_work(parts).map(|f| f.path.clone()).collect();
+    let above = |path: &TreePath| path.parents().find(|p| paths.contains(p));
+    let clashing = paths.iter().filter_map(|path| Some([path.clone(), above(path)?]));
+    let clashing: BTreeSet<TreePath> = clashing.flatten().collect();
+    for part in parts {
+        if let Part::Work(file) = part
+            && clashing.contains(&file.path)
+        {
+            let (pin, entry) = (around.base.file(&file.path)?, ours.file(&file.path)?);
+            let versions = Versions { upstream: file.before.clone(), pin, entry };
+            file.shown = Shown::Sides(Box::new(versions));
+            file.own = None;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a file is one that an editor opens: no link, no submodule.
-fn is_plain(file: &File) -> bool {
+pub(super) fn is_plain(file: &File) -> bool {
     matches!(file.mode, Mode::Regular | Mode::Executable)
 }
 
@@ -113,7 +104,7 @@ fn bytes(file: &Option<File>) -> Vec<u8> {
 
 /// What a person finds of a file that does not hold: the text that `merge` makes, or
 /// the sides. Of a file that the entry deletes it is upstream's, to be removed.
-fn shown(
+pub(super) fn shown(
     versions: Versions,
     deleted: bool,
     text: bool,
@@ -127,7 +118,7 @@ fn shown(
 }
 
 /// A file that was taken as a whole, between markers.
-fn whole(versions: &Versions, sides: &Sides<'_>) -> Vec<u8> {
+pub(super) fn whole(versions: &Versions, sides: &Sides<'_>) -> Vec<u8> {
     let Versions { upstream, pin, entry } = versions;
     markers::whole_file(&bytes(upstream), &bytes(pin), &bytes(entry), sides)
 }
@@ -143,14 +134,14 @@ fn mode(versions: &Versions) -> Mode {
 }
 
 /// A file patch with what was found of it.
-struct Judged<'p> {
-    file: &'p FilePatch,
-    report: &'p FileReport,
-    hunks: &'p [HunkReport],
+pub(super) struct Judged<'p> {
+    pub(super) file: &'p FilePatch,
+    pub(super) report: &'p FileReport,
+    pub(super) hunks: &'p [HunkReport],
 }
 
 impl Judged<'_> {
-    fn holds(&self) -> bool {
+    pub(super) fn holds(&self) -> bool {
         self.report.class.holds() && self.hunks.iter().all(|h| h.class.holds())
     }
 }
@@ -215,7 +206,7 @@ fn open(
             let merged = markers::marked(hunks, &was.bytes, &now.bytes, sides);
             // The name, not the text, is what does not hold.
             let open =
-                hunks.is_empty() && !moves || markers::first_marker(&merged, false).is_some();
+                hunks.is_empty() && !moves || markers::first_marker(&merged, &now.bytes).is_some();
             if open { merged } else { whole(versions, sides) }
         }
         _ => whole(versions, sides),

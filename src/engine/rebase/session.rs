@@ -28,8 +28,8 @@ use crate::work_folder::{self, LOCK, Owner};
 
 use super::publish::{clear, io, remove, require_free, restore, write};
 use super::work::{
-    SIDES, WORK, change, changed_sides, finished, in_work, no_file, require_none, sides, unlisted,
-    write_work,
+    SIDES, WORK, change, changed_sides, finished, in_work, no_file, require_none, sides,
+    stands_beside, unlisted, write_work,
 };
 use super::{Decision, Decisions, Part, RebaseError, Shown, markers, plan};
 
@@ -251,29 +251,27 @@ impl Session {
         Ok(Some(Unresolved::NoFolder { path }))
     }
 
-    /// What a person's files make of an entry: its new patch. `original` is the
-    /// patch it takes the place of, whose prose it keeps. Nothing is decided yet.
+    /// What a person's files make of an entry: its new patch, with the prose of the
+    /// entry's own. Nothing is decided yet.
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn taken(
-        &self,
-        parts: &[Part],
-        original: &[u8],
-    ) -> Result<Result<Decision, Unresolved>, RebaseError> {
+    pub fn taken(&self, parts: &[Part]) -> Result<Result<Decision, Unresolved>, RebaseError> {
         let work = work_folder(&self.root);
         let listed = in_work(parts).map(|f| &f.path);
         let lost = [unlisted(&self.root, listed)?, changed_sides(&self.root, parts)?];
         if let Some(lost) = lost.into_iter().flatten().next() {
             return Ok(Err(lost));
         }
-        let prose = crate::patch::parse(original)
-            .ok()
-            .and_then(|p| p.files.first().map(|f| f.prose.clone()))
-            .unwrap_or_default();
         let mut patch = Vec::new();
+        let mut prose = 0;
         for part in parts {
             let file = match part {
+                Part::Prose(text) => {
+                    patch.extend_from_slice(text);
+                    prose += text.len();
+                    continue;
+                }
                 Part::Kept(own) => {
                     patch.extend_from_slice(own);
                     continue;
@@ -281,13 +279,15 @@ impl Session {
                 Part::Work(file) => file,
             };
             let path = work.join(file.path.as_str());
+            let beside = stands_beside(&self.root, parts, file);
             let now = match finished(&path, file)? {
                 Ok(now) => now,
+                Err(_) if beside && path.is_dir() => None,
                 Err(what) => return Ok(Err(Unresolved::NoFile { path, what })),
             };
             // What the entry makes of a file that it deletes is nothing.
             let now = now.filter(|f| !(file.deleted && f.bytes.is_empty()));
-            if now.is_none() && !file.deleted {
+            if now.is_none() && !file.deleted && !beside {
                 write_work(&self.root.join(FOLDER), file)?;
                 return Ok(Err(match &file.shown {
                     Shown::Merged(_) => Unresolved::Missing { path },
@@ -299,9 +299,12 @@ impl Session {
                 }));
             }
             if let (Shown::Merged(marked), Some(now)) = (&file.shown, &now) {
-                let ruled = file.before.as_ref().is_some_and(|f| markers::has_rule(&f.bytes))
-                    || file.own.is_some() && markers::has_rule(&marked.bytes);
-                if let Some(line) = markers::first_marker(&now.bytes, ruled) {
+                let own = match &file.own {
+                    Some(_) => Some(marked),
+                    None => file.before.as_ref(),
+                };
+                let own = own.map(|f| &f.bytes[..]).unwrap_or_default();
+                if let Some(line) = markers::first_marker(&now.bytes, own) {
                     return Ok(Err(Unresolved::Marker { path, line }));
                 }
                 if now == marked {
@@ -316,10 +319,10 @@ impl Session {
             }
             patch.extend(change(file, now));
         }
-        if patch.is_empty() {
+        if patch.len() == prose {
             return Ok(Err(Unresolved::Nothing));
         }
-        Ok(Ok(Decision::Patch([prose, patch].concat())))
+        Ok(Ok(Decision::Patch(patch)))
     }
 
     /// As [`Session::taken`], of an entry that derives a function by the rule

@@ -62,10 +62,20 @@ fn series(folder: &Path, patch: &str) -> Series {
 /// A stop at a patch, what `edit` does to the work folder, and the target's tree
 /// after it is taken; or what was in the way.
 fn finished(
-    (pin, target): (&[Given<'_>], &[Given<'_>]),
+    ends: (&[Given<'_>], &[Given<'_>]),
     patch: &str,
     edit: impl FnOnce(&Path),
 ) -> Result<Vec<(String, Mode, String)>, Unresolved> {
+    decided(ends, patch, edit).map(|(_, files)| files)
+}
+
+/// As `finished`, with the patch that is made.
+#[expect(clippy::type_complexity, reason = "two answers of one run")]
+fn decided(
+    (pin, target): (&[Given<'_>], &[Given<'_>]),
+    patch: &str,
+    edit: impl FnOnce(&Path),
+) -> Result<(String, Vec<(String, Mode, String)>), Unresolved> {
     let (pin, target) = (tree(pin), tree(target));
     let root = tempfile::tempdir().expect("a folder");
     let series = series(root.path(), patch);
@@ -80,7 +90,7 @@ fn finished(
     let Stop::Entry { parts, .. } = stop else { panic!("{stop:?}") };
     session.stop("e", &parts).expect("written");
     edit(&work_folder(root.path()));
-    let decision = session.taken(&parts, patch.as_bytes()).expect("read")?;
+    let decision = session.taken(&parts).expect("read")?;
     session.decide("e", decision).expect("kept");
     let plan = planned(&session.state.decisions);
     let bytes = plan.entries[0].patch.clone().expect("a person's patch");
@@ -92,7 +102,8 @@ fn finished(
         let file = ground.target.file(&path).expect("memory").expect("listed");
         (path.to_string(), file.mode, String::from_utf8_lossy(&file.bytes).into_owned())
     };
-    Ok(ground.target.paths().into_iter().map(file).collect())
+    let files = ground.target.paths().into_iter().map(file).collect();
+    Ok((String::from_utf8(bytes).expect("text"), files))
 }
 
 fn write(work: &Path, name: &str, text: &str) {
@@ -278,4 +289,152 @@ fn of_a_file_that_the_entry_deletes_nothing_is_left_by_an_empty_one() {
         fs::remove_file(work.join("g")).expect("removed");
     });
     assert_eq!((empty, removed), (Ok(Vec::new()), Ok(Vec::new())));
+}
+
+/// The head of a mail with this subject.
+fn mail(subject: &str) -> String {
+    format!("From {} Mon Sep 17 00:00:00 2001\nSubject: {subject}\n\n---\n", "1".repeat(40))
+}
+
+const EDIT_A: &str = "\
+diff --git a/a.cpp b/a.cpp
+--- a/a.cpp
++++ b/a.cpp
+@@ -1,5 +1,5 @@
+ one
+ two
+-three
++three of ours
+ four
+ five
+";
+const TO_Z: &str = "\
+diff --git a/a.cpp b/z.cpp
+similarity index 100%
+rename from a.cpp
+rename to z.cpp
+";
+
+#[test]
+fn a_file_that_the_entry_changed_and_then_moved_meets_what_upstream_made_of_it() {
+    let patch = [mail("one"), EDIT_A.into(), mail("two"), TO_Z.into()].concat();
+    let pin = [text("a.cpp", LINES)];
+    let theirs = LINES.replace("three", "three of theirs");
+    let both = LINES.replace("three", "three of both");
+    for name in ["a.cpp", "y.cpp"] {
+        let target = [text(name, &theirs)];
+        let left = finished((&pin, &target), &patch, |work| {
+            let marked = read(work, "z.cpp");
+            for side in ["\nthree of theirs\n", "\nthree\n", "\nthree of ours\n"] {
+                assert!(marked.contains(side), "{name}: {marked}");
+            }
+            assert_eq!(fs::read_dir(work).expect("a folder").count(), 1);
+        });
+        assert!(matches!(left, Err(Unresolved::Marker { .. })), "{name}: {left:?}");
+        let files = finished((&pin, &target), &patch, |work| write(work, "z.cpp", &both));
+        assert_eq!(files, Ok(vec![found("z.cpp", Mode::Regular, &both)]), "{name}");
+    }
+    // Upstream took it away.
+    let left = finished((&pin, &[]), &patch, |_| {});
+    assert!(matches!(left, Err(Unresolved::Marker { .. })), "{left:?}");
+}
+
+#[test]
+fn a_file_that_the_entry_changed_and_then_deletes_is_open_where_upstream_moved_it() {
+    let gone = "diff --git a/a.cpp b/a.cpp\ndeleted file mode 100644\n--- a/a.cpp\n+++ /dev/null\n\
+                @@ -1,5 +0,0 @@\n-one\n-two\n-three of ours\n-four\n-five\n";
+    let patch = [mail("one"), EDIT_A.into(), mail("two"), gone.into()].concat();
+    let (pin, target) = ([text("a.cpp", LINES)], [text("y.cpp", LINES)]);
+    let left = finished((&pin, &target), &patch, |_| {});
+    assert!(matches!(left, Err(Unresolved::Marker { .. })), "{left:?}");
+    let files = finished((&pin, &target), &patch, |work| {
+        fs::remove_file(work.join("y.cpp")).expect("removed");
+    });
+    assert_eq!(files, Ok(Vec::new()));
+}
+
+#[test]
+fn files_of_several_patches_that_hold_keep_what_upstream_did_and_every_mail_its_prose() {
+    let second = "diff --git a/a.cpp b/b.cpp\nrename from a.cpp\nrename to b.cpp\n--- a/a.cpp\n\
+                  +++ b/b.cpp\n@@ -1,3 +1,3 @@\n-one\n+one of ours\n two\n three of ours\n";
+    let patch = [&mail("one"), EDIT_A, EDIT, &mail("two"), second].concat();
+    let far = format!("{LINES}six\nseven\neight\nnine\n");
+    let theirs = far.replace("nine", "nine of theirs");
+    let z = |text_of| text("z.cpp", text_of);
+    let pin = [text("a.cpp", &far), z("one\ntwo\nthree\n")];
+    let target = [text("a.cpp", &theirs), z("one\n2\nthree\n")];
+    let patch = patch.replace(
+        "@@ -1,5 +1,5 @@\n one\n two\n-three\n+three of ours\n four\n five\n",
+        "@@ -1,6 +1,6 @@\n one\n two\n-three\n+three of ours\n four\n five\n six\n",
+    );
+    let (made, files) = decided((&pin, &target), &patch, |work| {
+        assert_eq!(fs::read_dir(work).expect("a folder").count(), 1, "the move holds");
+        write(work, "z.cpp", "one\nboth\nthree\n");
+    })
+    .expect("taken");
+    let moved = theirs.replace("one", "one of ours").replace("three", "three of ours");
+    let expected = [
+        found("b.cpp", Mode::Regular, &moved),
+        found("z.cpp", Mode::Regular, "one\nboth\nthree\n"),
+    ];
+    assert_eq!(files, expected);
+    for kept in ["Subject: one\n", "Subject: two\n", "rename from a.cpp\nrename to b.cpp\n"] {
+        assert_eq!(made.matches(kept).count(), 1, "{kept}\n{made}");
+    }
+}
+
+#[test]
+fn a_line_of_equal_signs_in_a_resolution_is_a_heading() {
+    let (pin, target) = ([text("z.cpp", "one\ntwo\nthree\n")], [text("z.cpp", "one\n2\nthree\n")]);
+    let made = "one\nInstall\n=======\nthree\n";
+    let files = finished((&pin, &target), EDIT, |work| write(work, "z.cpp", made));
+    assert_eq!(files, Ok(vec![found("z.cpp", Mode::Regular, made)]));
+    let left = finished((&pin, &target), EDIT, |work| {
+        write(work, "z.cpp", &format!("{made}>>>>>>> e\n"));
+    });
+    assert!(matches!(left, Err(Unresolved::Marker { line: 3, .. })), "{left:?}");
+    // Nor are lines that upstream's file has of its own.
+    let quoted = [text("z.cpp", "one\n2\nthree\n>>>>>>> quoted\n")];
+    let made = "one\nboth\nthree\n>>>>>>> quoted\n";
+    let files = finished((&pin, &quoted), EDIT, |work| write(work, "z.cpp", made));
+    assert_eq!(files, Ok(vec![found("z.cpp", Mode::Regular, made)]));
+}
+
+#[test]
+fn a_file_where_the_entry_has_a_folder_is_chosen() {
+    let patch = "diff --git a/a b/a\ndeleted file mode 100644\n--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n\
+                 -one\ndiff --git a/a/q b/a/q\nnew file mode 100644\n--- /dev/null\n+++ b/a/q\n\
+                 @@ -0,0 +1 @@\n+ours\n";
+    let (pin, target) = ([text("a", "one\n")], [text("a", "theirs\n")]);
+    let left = finished((&pin, &target), patch, |work| {
+        assert_eq!(fs::read_dir(work).expect("a folder").count(), 0, "nothing is chosen");
+        let side = |name: &str| fs::read_to_string(work.with_file_name("sides").join(name));
+        assert_eq!(side("upstream/a").expect("there"), "theirs\n");
+        assert_eq!(side("entry/a/q").expect("there"), "ours\n");
+    });
+    assert!(matches!(left, Err(Unresolved::Unchosen { .. })), "{left:?}");
+    let files = finished((&pin, &target), patch, |work| {
+        fs::create_dir(work.join("a")).expect("made");
+        write(work, "a/q", "both\n");
+    });
+    assert_eq!(files, Ok(vec![found("a/q", Mode::Regular, "both\n")]));
+    let files = finished((&pin, &target), patch, |work| write(work, "a", "both\n"));
+    assert_eq!(files, Ok(vec![found("a", Mode::Regular, "both\n")]));
+    let none = finished((&pin, &target), patch, |work| write(work, "a", "theirs\n"));
+    assert_eq!(none, Err(Unresolved::Nothing));
+}
+
+#[test]
+fn a_folder_where_the_entry_has_a_file_is_chosen() {
+    let patch = "diff --git a/d b/d\nnew file mode 100644\n--- /dev/null\n+++ b/d\n@@ -0,0 +1 @@\n+ours\n\
+                 diff --git a/d/one b/d/one\ndeleted file mode 100644\n--- a/d/one\n+++ /dev/null\n\
+                 @@ -1 +0,0 @@\n-one\n";
+    let (pin, target) = ([text("d/one", "one\n")], [text("d/one", "theirs\n")]);
+    let files = finished((&pin, &target), patch, |work| write(work, "d", "both\n"));
+    assert_eq!(files, Ok(vec![found("d", Mode::Regular, "both\n")]));
+    let files = finished((&pin, &target), patch, |work| {
+        fs::create_dir(work.join("d")).expect("made");
+        write(work, "d/one", "both\n");
+    });
+    assert_eq!(files, Ok(vec![found("d/one", Mode::Regular, "both\n")]));
 }

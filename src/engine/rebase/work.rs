@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -168,7 +169,7 @@ fn files_in(folder: PathBuf) -> Result<Vec<PathBuf>, RebaseError> {
     while let Some(folder) = folders.pop() {
         let cannot = || io(&folder, "cannot be listed");
         let items = match fs::read_dir(&folder) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(e) if e.kind() == ErrorKind::NotFound => continue,
             items => items.map_err(cannot())?,
         };
         for item in items {
@@ -187,8 +188,23 @@ fn files_in(folder: PathBuf) -> Result<Vec<PathBuf>, RebaseError> {
 pub(super) fn in_work(parts: &[Part]) -> impl Iterator<Item = &Unfinished> {
     parts.iter().filter_map(|part| match part {
         Part::Work(file) => Some(file),
-        Part::Kept(_) => None,
+        Part::Kept(_) | Part::Prose(_) => None,
     })
+}
+
+/// Whether a path is that of a folder in which another stands, or the other way round:
+/// no tree has both.
+pub(super) fn clash(one: &TreePath, other: &TreePath) -> bool {
+    one.parents().any(|p| p == *other) || other.parents().any(|p| p == *one)
+}
+
+/// Whether a file that clashes with this one stands in the work folder: this one is
+/// then meant to be gone.
+pub(super) fn stands_beside(root: &Path, parts: &[Part], file: &Unfinished) -> bool {
+    let stands = |path: PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_dir());
+    in_work(parts)
+        .filter(|other| clash(&other.path, &file.path))
+        .any(|other| stands(work_path(root, &other.path)))
 }
 
 /// What a person made of a file, as a patch of the target.
@@ -268,7 +284,9 @@ pub(super) fn finished(
     let cannot = || io(path, "cannot be read");
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Ok(None)),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Ok(None));
+        }
         Err(e) => return Err(cannot()(e)),
     };
     let as_link = matches!(&file.shown, Shown::Merged(marked) if marked.mode == Mode::Symlink);

@@ -18,6 +18,7 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/bytes-that-upstream-has-too-have-landed", binary_landed);
     test("rebase/bytes-to-delete-that-upstream-changed-are-removed-by-hand", binary_deleted);
     test("rebase/a-file-that-upstream-made-a-link-is-chosen", link_or_file);
+    test("rebase/a-file-or-a-folder-of-its-name-is-chosen", file_or_folder);
     test("rebase/a-folder-that-upstream-made-a-link-is-judged", folder_made_link);
     test("rebase/a-link-in-the-place-of-what-is-gone-is-a-conflict", link_for_nothing);
     test("rebase/a-deletion-of-what-upstream-renamed-is-a-conflict", deleted_renamed);
@@ -242,6 +243,31 @@ fn link_or_file() {
 
 /// Two lines that an entry removes.
 const ONE_TWO: &str = "one\", \"two";
+
+fn file_or_folder() {
+    let text = |text: &'static str| move |clone: &Path| fs::write(clone.join("l"), text).unwrap();
+    let folder = |clone: &Path| {
+        fs::remove_file(clone.join("l")).unwrap();
+        fs::create_dir(clone.join("l")).unwrap();
+        fs::write(clone.join("l/q"), "ours\n").unwrap();
+    };
+    let bump = both(ONE_TWO, text("one\ntwo\n"), folder, text("one\n2\n"));
+    bump.run(&["rebase", "--to", "files"]).assert_status(1);
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    assert!(run.stderr().contains("which file is wanted is open"), "{}", run.shown());
+    let (sides, work) = (bump.tool.path(SIDES), bump.tool.path(".overlay-rebase/work/l"));
+    fs::copy(sides.join("upstream/l"), &work).unwrap();
+    let run = bump.run(&["rebase", "--continue"]);
+    run.assert_status(1);
+    assert!(run.stderr().contains("--skip other"), "{}", run.shown());
+    fs::remove_file(&work).unwrap();
+    fs::create_dir(&work).unwrap();
+    fs::copy(sides.join("entry/l/q"), work.join("q")).unwrap();
+    go_on(&bump).assert_status(0);
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    assert_eq!(bump.read("out-new/l/q"), "ours\n");
+}
 
 fn folder_made_link() {
     let folder = |clone: &Path| {
