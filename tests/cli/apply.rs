@@ -297,6 +297,13 @@ fn damaged_stamp() {
     assert!(forced.stdout().contains("`d/b.txt` modified"), "{}", forced.shown());
     assert_eq!(text(&project.tool, "d/b.txt"), "b\n");
     project.tool.run(["verify", "out"]).assert_status(0);
+    // No file can be renamed over a folder.
+    let stamp = project.tool.path("out/.overlay-stamp.json");
+    fs::remove_file(&stamp).expect("removed");
+    fs::create_dir(&stamp).expect("a folder");
+    project.tool.run(APPLY.iter().chain(&["--force"])).assert_status(0);
+    assert!(stamp.is_file());
+    project.tool.run(["verify", "out"]).assert_status(0);
 }
 
 /// What a published tree keeps for itself is refused before anything is

@@ -190,7 +190,13 @@ impl Place {
         let aside = self.work.join("stamp");
         options.step(Step::Stamp, &aside);
         stamp.write(&aside).map_err(PublishError::io("write", &aside))?;
-        self.rename(&aside, &self.dest.join(STAMP), options)?;
+        let stamp = self.dest.join(STAMP);
+        // A file takes no folder's place. What is in one is a file in the way, and
+        // then the tree is written anew.
+        if fs::symlink_metadata(&stamp).is_ok_and(|meta| meta.is_dir()) {
+            fs::remove_dir(&stamp).map_err(PublishError::io("remove", &stamp))?;
+        }
+        self.rename(&aside, &stamp, options)?;
         sync_folder(&self.dest)
     }
 
