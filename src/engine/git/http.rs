@@ -110,7 +110,8 @@ impl SmartSubtransport for Http {
     }
 }
 
-const SHALLOW: &str = "the repository there is a shallow clone, which is fetched from as a folder \
+/// What is said of a server of a shallow clone.
+pub(super) const SHALLOW: &str = "the repository there is a shallow clone, which is fetched from as a folder \
                        alone; `git fetch --unshallow` there makes it whole";
 
 /// Whether a server says where its history is cut off: libgit2 takes that line

@@ -190,10 +190,20 @@ fn is_partial(path: &Path) -> Result<bool, git2::Error> {
     Ok(entries.next().is_some())
 }
 
+/// What libgit2 says of a line of a server's that it does not know.
+#[cfg(feature = "fetch")]
+const BROKEN_LINE: &str = "invalid packet line";
+
 /// The server at `url` cannot be fetched from; no login is told.
 #[cfg(feature = "fetch")]
 fn unreachable(url: &str, source: &git2::Error) -> GitError {
     let said = hidden(source.message());
+    // libgit2 itself speaks `git://`, and knows no line that says where a history is
+    // cut off.
+    let said = match url.starts_with("git://") && said.contains(BROKEN_LINE) {
+        true => format!("{said}, as where {}", http::SHALLOW).into(),
+        false => said,
+    };
     let source = git2::Error::new(source.code(), source.class(), said);
     GitError::Unreachable { url: hidden(url).into(), source }
 }

@@ -1,5 +1,7 @@
 //! One commit into the object cache, from a folder and from a server.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -32,6 +34,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("git/a mirror cut short is none the worse", git(), mirror_cut);
     suite.test_needing("git/a partial clone is called one", git(), partial_clone);
     suite.test_needing("git/a server of a shallow clone", git(), shallow_server);
+    suite.test("git/a server of a shallow clone that speaks git itself", shallow_daemon);
     suite.test("git/an address of another kind is refused", other_scheme);
 }
 
@@ -371,6 +374,33 @@ fn shallow_server() {
     setting.store().discard(&Silent).unwrap();
     git(clone.path(), &["fetch", "-q", "--unshallow"]);
     assert_eq!(setting.import(&format!("{}/", server.url)).unwrap(), 3);
+}
+
+/// As `git daemon` answers: its refs, and where its history is cut off.
+fn shallow_daemon() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut asked = [0; 4];
+        stream.read_exact(&mut asked).unwrap();
+        let id = "1".repeat(40);
+        let lines = [format!("{id} HEAD\0shallow agent=git/2\n"), format!("shallow {id}\n")];
+        for line in lines {
+            write!(stream, "{:04x}{line}", line.len() + 4).unwrap();
+        }
+        stream.write_all(b"0000").unwrap();
+        // Until the other side has heard enough.
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::new(&Cache::at(dir.path()), "x");
+    let id = ObjectId::of_blob(b"");
+    let error = store.import(id, id, &format!("git://127.0.0.1:{port}/x"), QUICK, &Silent);
+    let told = chain(&error.unwrap_err());
+    assert!(told.contains("the repository there is a shallow clone"), "{told}");
+    assert!(told.contains("git fetch --unshallow"), "{told}");
+    serving.join().unwrap();
 }
 
 fn other_scheme() {
