@@ -12,6 +12,7 @@ use crate::tool::Tool;
 pub fn add(suite: &mut Suite) {
     suite.test("status/says-that-all-is-as-published", as_published);
     suite.test("status/names-a-hand-edit-and-ends-with-1", hand_edit);
+    suite.test("status/what-stands-in-the-way-needs-force", in_the_way);
     suite.test("status/tells-marks-and-foreign-files-in-json", marks_in_json);
     suite.test("status/no-tree-ends-with-4", no_tree);
     suite.test("verify/hashes-what-status-takes-on-trust", verify_hashes);
@@ -63,6 +64,22 @@ fn hand_edit() {
         }
         assert!(!run.stdout().contains("as published,"), "{}", run.shown());
     }
+}
+
+/// `apply` alone would refuse to overwrite what is in a folder.
+fn in_the_way() {
+    let tool = tool_with_tree(None);
+    let told = |wanted: &str| {
+        let run = tool.run(["status", "tree"]);
+        run.assert_status(1);
+        assert!(run.stdout().contains(wanted), "{wanted}: {}", run.shown());
+    };
+    fs::remove_file(tool.path("tree/mlx/a.h")).expect("removed");
+    told(" puts back what is missing.\n");
+    fs::create_dir(tool.path("tree/mlx/a.h")).expect("a folder");
+    fs::write(tool.path("tree/mlx/a.h/mine"), "mine").expect("a file");
+    told(" --force` ");
+    told(" puts back what is missing, over what is in its way.\n");
 }
 
 fn marks_in_json() {

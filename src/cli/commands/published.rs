@@ -162,6 +162,17 @@ pub fn rebase(state: &State) -> serde_json::Value {
     })
 }
 
+/// Whether what is not of the tree stands where a file of the tree belongs, or
+/// where one of its folders does.
+fn is_blocked(path: &Path, survey: &Survey) -> bool {
+    survey.findings.iter().any(|finding| match finding {
+        Finding::Extra { path: extra } => {
+            path.starts_with(extra.trim_end_matches('/')) || Path::new(extra).starts_with(path)
+        }
+        _ => false,
+    })
+}
+
 fn print_text(
     place: &Path,
     survey: &Survey,
@@ -188,12 +199,21 @@ fn print_text(
     let files = survey.stamp.files.len();
     let changes = || survey.findings.iter().filter(|f| f.is_change());
     let gone = changes().all(|f| matches!(f, Finding::Missing { .. }));
+    let blocked = changes().any(
+        |f| matches!(f, Finding::Missing { path } if is_blocked(Path::new(path.as_str()), survey)),
+    );
     let looked = match depth {
         Depth::Stat => "by their size and time (`overlay verify` hashes all)",
         Depth::Hash => "every one hashed",
     };
     ui.line(match changes().count() {
         0 => paint(GOOD, format!("All {} as published, {looked}.", render::count(files, "file"))),
+        n if gone && blocked => ui.pasted(&format!(
+            "{} missing since it was published; {} puts back what is missing, over what is in \
+             its way.",
+            render::count(n, "file"),
+            again.with("--force")
+        )),
         n if gone => ui.pasted(&format!(
             "{} missing since it was published; {} puts back what is missing.",
             render::count(n, "file"),
