@@ -7,10 +7,11 @@ use mlx_overlay_engine::drift::{DriftError, End, Judgement, Line, judge_pin};
 use mlx_overlay_engine::git::{CommitInfo, GitError, History, Limits, Mirror, folder_of};
 use mlx_overlay_engine::listing::Listing;
 use mlx_overlay_engine::pin::{Pin, Project};
-use mlx_overlay_engine::registry::{Network, Registry, RegistryError};
+use mlx_overlay_engine::registry::{Network, Registry, RegistryError, Released};
 use mlx_overlay_engine::series::Series;
 use mlx_overlay_engine::snapshot::{MemoryTree, ObjectId, Remembered, Tree, TreePath};
 use mlx_overlay_engine::source::SnapshotSource;
+use mlx_overlay_engine::stored::message;
 
 use super::commands::fetch::{SourceArgs, cargo_home, network};
 use super::error::{CommandError, ErrorKind};
@@ -255,8 +256,13 @@ pub fn released_tree(
     registry.cargo_home = cargo_home();
     let stated = pin.snapshots.iter().find(|s| s.source == *source).map(|s| &s.whole);
     let missing = match registry.released_whole(source, stated) {
-        Ok(tree) => match listing.count_among(&tree.paths()) {
-            have if 2 * have >= listing.len() => return Ok(tree),
+        Ok(Released { files, problem }) => match listing.count_among(&files.paths()) {
+            have if 2 * have >= listing.len() => {
+                drop(registry);
+                drop(teller);
+                problem.iter().for_each(|problem| ui.note(message(problem)));
+                return Ok(files);
+            }
             have => not_of_upstream(&source.to_string(), have, &listing),
         },
         Err(error @ RegistryError::NoFolder { .. }) => anyhow::Error::new(error),
@@ -264,7 +270,7 @@ pub fn released_tree(
     };
     let error = CommandError::new(ErrorKind::Usage, missing).reason("no-tree");
     let package = source.in_folder(None);
-    let paths = registry.released(&package, None)?.paths();
+    let paths = registry.released(&package, None)?.files.paths();
     Err(match listing.root_among(&paths) {
         Some(folder) => {
             let meant = source.in_folder(TreePath::new(folder).ok());

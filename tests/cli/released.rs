@@ -20,7 +20,9 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("apply/a-bridge-that-fails-is-told-as-a-cause", needs(), failing_bridge);
     suite.test_needing("apply/at-a-package-without-its-folder", needs(), no_folder);
     suite.test_needing("apply/at-a-package-the-pin-does-not-name", needs(), unnamed);
-    suite.test_needing("apply/at-a-vendored-package-of-another-tree", needs(), other_tree);
+    suite.test_needing("apply/at-a-package-of-another-tree", needs(), other_tree);
+    suite.test_needing("apply/at-a-vendored-package", needs(), vendored);
+    suite.test_needing("apply/offline leaves a damaged package alone", needs(), left_alone);
     suite.test_needing("apply/at-a-release-that-breaks-a-contract", needs(), broken_contract);
 }
 
@@ -56,6 +58,15 @@ impl Setting {
         self.files.put(&crates::archive(version), archive.clone());
         fs::remove_dir_all(made).unwrap();
         archive
+    }
+
+    /// Has the pin state another tree of its snapshot.
+    fn state(&self, tree: &str) {
+        let pin = fs::read_to_string(self.project.tool.path("mlx-pin.toml")).unwrap();
+        let (facts, snapshot) = pin.split_once("[[snapshot]]").unwrap();
+        let stated = snapshot.split('"').nth(3).unwrap();
+        let snapshot = snapshot.replace(stated, tree);
+        self.project.write("mlx-pin.toml", &format!("{facts}[[snapshot]]{snapshot}"));
     }
 
     fn run(&self, arguments: &[&str]) -> Run {
@@ -221,31 +232,82 @@ fn unnamed() {
     assert_eq!(laid("three").unwrap(), "a\n");
 }
 
-/// What `mlx-pin.toml` states of a package holds for a vendored one too.
+/// What `mlx-pin.toml` states of a package holds.
 fn other_tree() {
     let setting = Setting::new(&WHOLE);
-    setting.run(&["fetch"]).assert_status(0);
-    let path = |name: &str| setting.project.tool.path(name);
-    let archive = fs::read(setting.in_home("cache", "overlay-sample-1.2.3.crate")).unwrap();
-    let unpacked = setting.in_home("src", "overlay-sample-1.2.3");
-    crates::vendor(&path("cargo-home"), &path("vendored"), &unpacked, &archive);
-    let at = format!("{SAMPLE}:vendor/up");
-    setting.run(&["apply", "--at", &at, "--out", "one"]).assert_status(0);
-
-    let pin = fs::read_to_string(path("mlx-pin.toml")).unwrap();
-    let (facts, snapshot) = pin.split_once("[[snapshot]]").unwrap();
-    let tree = snapshot.split('"').nth(3).unwrap();
-    let wrong = snapshot.replace(tree, &"1".repeat(40));
-    setting.project.write("mlx-pin.toml", &format!("{facts}[[snapshot]]{wrong}"));
+    setting.state(&"1".repeat(40));
+    let tree = git(&setting.project.tool.path("clone"), &["rev-parse", "HEAD^{tree}"]);
     let told = format!("is the tree {tree}, and mlx-pin.toml states 1111");
     let fetched = setting.run(&["fetch"]);
     fetched.assert_status(0);
     assert!(fetched.stderr().contains(&told), "{}", fetched.shown());
     assert!(fetched.stdout().contains("whole all 2 files"), "{}", fetched.shown());
-    let refused = setting.run(&["apply", "--at", &at, "--out", "two"]);
+    let refused = setting.run(&["apply", "--at", &format!("{SAMPLE}:vendor/up"), "--out", "two"]);
     refused.assert_status(4);
     assert!(refused.stderr().contains(&told), "{}", refused.shown());
+    assert!(!setting.project.tool.path("two").exists());
+}
+
+/// `cargo vendor` leaves out what the stated tree has: the sums count that it writes.
+fn vendored() {
+    let setting = Setting::new(&[WHOLE[0], WHOLE[1], ("vendor/up/d/.gitignore", "x\n")]);
+    let path = |name: &str| setting.project.tool.path(name);
+    fs::write(path("clone/d/.gitignore"), "x\n").unwrap();
+    git(&path("clone"), &["add", "--force", "."]);
+    setting.state(&git(&path("clone"), &["write-tree"]));
+    let fetched = setting.run(&["fetch"]);
+    fetched.assert_status(0);
+    assert!(!fetched.stderr().contains("warning"), "{}", fetched.shown());
+
+    let archive = fs::read(setting.in_home("cache", "overlay-sample-1.2.3.crate")).unwrap();
+    let unpacked = setting.in_home("src", "overlay-sample-1.2.3");
+    assert!(unpacked.join("vendor/up/d/.gitignore").is_file());
+    let package = crates::vendor(&path("cargo-home"), &path("vendored"), &unpacked, &archive);
+    assert!(!package.join("vendor/up/d/.gitignore").exists());
+    let plain = setting.run(&["apply", "--out", "plain"]);
+    plain.assert_status(0);
+    assert!(!plain.stderr().contains("warning"), "{}", plain.shown());
+    let at = format!("{SAMPLE}:vendor/up");
+    let laid = setting.run(&["apply", "--at", &at, "--out", "one"]);
+    laid.assert_status(0);
+    assert!(laid.stderr().contains("is vendored, and `cargo vendor`"), "{}", laid.shown());
+    assert!(path("one/d/b.txt").is_file());
+
+    fs::write(package.join("vendor/up/a.txt"), "edited\n").unwrap();
+    let refused = setting.run(&["apply", "--at", &at, "--out", "two"]);
+    refused.assert_status(4);
+    let told = "a.txt` is not as `.cargo-checksum.json` says";
+    assert!(refused.stderr().contains(told), "{}", refused.shown());
     assert!(!path("two").exists());
+    let part = setting.run(&["apply", "--out", "part"]);
+    part.assert_status(0);
+    assert!(part.stdout().contains("1 of 2 files are"), "{}", part.shown());
+    assert!(part.stderr().contains(told), "{}", part.shown());
+}
+
+/// cargo goes on using what it has, whatever is wrong with it.
+fn left_alone() {
+    let setting = Setting::new(&WHOLE);
+    setting.run(&["fetch"]).assert_status(0);
+    let archive = setting.in_home("cache", "overlay-sample-1.2.3.crate");
+    let unpacked = setting.in_home("src", "overlay-sample-1.2.3");
+    fs::write(unpacked.join("vendor/up/a.txt"), "edited\n").unwrap();
+    let bytes = fs::read(&archive).unwrap();
+    fs::write(&archive, &bytes[..bytes.len() / 2]).unwrap();
+    let offline = setting.run(&["apply", "--offline", "--out", "out"]);
+    offline.assert_status(0);
+    assert!(offline.stdout().contains("1 of 2 files are"), "{}", offline.shown());
+    let told = format!("`{}` is damaged, and the network is off limits", archive.display());
+    assert!(offline.stderr().contains(&told), "{}", offline.shown());
+    for file in [".cargo-ok", "Cargo.toml", "vendor/up/d/b.txt"] {
+        assert!(unpacked.join(file).is_file(), "{file}");
+    }
+    assert_ne!(fs::read(unpacked.join(".cargo-ok")).unwrap(), b"damaged");
+    // With the network all is mended.
+    let whole = setting.run(&["apply", "--out", "out", "--force"]);
+    whole.assert_status(0);
+    assert!(!whole.stdout().contains("partial"), "{}", whole.shown());
+    assert_eq!(fs::read(&archive).unwrap(), bytes);
 }
 
 /// A contract that does not hold is as fatal on a trial tree as a conflict,

@@ -41,7 +41,7 @@ pub fn publish(
     let manifest = format!(
         "[workspace]\n[package]\nname = \"overlay-sample\"\nversion = \"{version}\"\n\
          edition = \"2021\"\nlicense = \"MIT\"\ndescription = \"x\"\n\
-         links = \"mlx\"\nbuild = \"b.rs\"\n[lib]\npath = \"l.rs\"\n"
+         links = \"mlx\"\nbuild = \"b.rs\"\ninclude = [\"/**\"]\n[lib]\npath = \"l.rs\"\n"
     );
     let own = [("Cargo.toml", &*manifest), ("l.rs", ""), ("b.rs", "fn main() {}\n")];
     for (name, text) in own.iter().chain(sources) {
@@ -68,6 +68,9 @@ pub fn publish(
     archive
 }
 
+/// The files that `cargo vendor` leaves out, in whatever folder.
+const LEFT_OUT: [&str; 3] = [".cargo-ok", ".gitignore", ".gitattributes"];
+
 /// Makes `home` one that takes `overlay-sample` from the folder `vendored`, as
 /// after `cargo vendor`, with the files that cargo unpacked to `unpacked` from an
 /// archive of this sum. Gives the package's folder.
@@ -84,7 +87,7 @@ pub fn vendor(home: &Path, vendored: &Path, unpacked: &Path, archive: &[u8]) -> 
             let name = path.strip_prefix(unpacked).unwrap().to_path_buf();
             if path.is_dir() {
                 folders.push(path);
-            } else if !name.ends_with(".cargo-ok") {
+            } else if !LEFT_OUT.iter().any(|left_out| name.ends_with(left_out)) {
                 let to = package.join(&name);
                 fs::create_dir_all(to.parent().unwrap()).unwrap();
                 fs::copy(&path, &to).unwrap();

@@ -114,7 +114,8 @@ impl Registry<'_> {
     /// folder that is not cargo's own unpacking is left as it is.
     ///
     /// # Errors
-    /// Those of [`Registry::crate_source`].
+    /// Those of [`Registry::crate_source`]; where the archive is damaged and may
+    /// not be fetched, nothing was touched.
     pub(super) fn mend_crate(
         &self,
         wanted: &CrateSource,
@@ -132,12 +133,18 @@ impl Registry<'_> {
             move |source| RegistryError::Read { path, source }
         };
         let mut damaged = Vec::new();
-        if self.network == Network::Allowed
-            && let Some(archive) = archive_of(folder).filter(|archive| archive.is_file())
+        if let Some(archive) = archive_of(folder).filter(|archive| archive.is_file())
             && let Some(stated) = stated_sum(&manifest, wanted)
         {
             let bytes = std::fs::read(&archive).map_err(failed(&archive))?;
             if hex(&Sha256::digest(&bytes)) != stated {
+                // cargo would clear the folder, and have nothing to fill it with.
+                if self.network == Network::OffLimits {
+                    return Err(RegistryError::Archive {
+                        package: wanted.to_string(),
+                        path: archive,
+                    });
+                }
                 damaged.push(archive);
             }
         }

@@ -19,6 +19,7 @@ use crate::progress::Progress;
 use crate::snapshot::ObjectId;
 
 pub use self::proven::{Coverage, Part, ProvenTree};
+pub use self::released::Released;
 
 /// What is needed to ask the registries.
 pub struct Registry<'a> {
@@ -163,6 +164,18 @@ pub enum RegistryError {
         /// Its tree.
         found: ObjectId,
         /// The one stated.
+        stated: ObjectId,
+    },
+    /// A vendored tree is as cargo wrote it, and not the tree that is stated.
+    #[error(
+        "{package} is vendored, and `cargo vendor` leaves files out (each .gitignore and \
+         .gitattributes): every file is as `{SUMS}` says, and the whole could not be compared \
+         with the tree {stated} of mlx-pin.toml"
+    )]
+    Vendored {
+        /// The package, with its folder.
+        package: String,
+        /// The tree stated.
         stated: ObjectId,
     },
     /// A file of the package cannot be read.

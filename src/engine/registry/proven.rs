@@ -6,8 +6,7 @@ use std::io;
 use serde::Serialize;
 
 use super::bridge::cross;
-use super::released::{stated_tree, tree_of};
-use super::{Registry, RegistryError};
+use super::{Registry, Released};
 use crate::listing::{Listed, Listing};
 use crate::pin::PinSnapshot;
 use crate::snapshot::{Entry, File, MemoryTree, Mode, ObjectId, ReadError, Tree, TreePath};
@@ -58,8 +57,8 @@ impl ProvenTree {
             let mut part =
                 Part { source: snapshot.source.to_string(), files: 0, bridged: 0, problem: None };
             match registry.released(&snapshot.source, Some(&snapshot.whole)) {
-                Ok(released) => {
-                    let other = other_tree(snapshot, &released);
+                Ok(Released { files: released, problem }) => {
+                    let other = problem.map(|problem| message(&problem));
                     part.files = take_fitting(&listing, &released, &mut files);
                     if let Some(bridge) = &snapshot.bridge {
                         let before = files.len();
@@ -103,13 +102,6 @@ impl Coverage {
             parts.iter().filter(|p| p.files + p.bridged > 0).map(|p| p.source.as_str()).collect();
         format!("{proven} of {listed} files, each proven by its blob id, from {}", names.join(", "))
     }
-}
-
-/// What there is to say of a crate that is another than the pin states.
-fn other_tree(snapshot: &PinSnapshot, released: &MemoryTree) -> Option<String> {
-    let (stated, found) = (stated_tree(Some(&snapshot.whole))?, tree_of(released));
-    let package = snapshot.source.to_string();
-    (found != stated).then(|| message(&RegistryError::OtherTree { package, found, stated }))
 }
 
 /// Takes from `released` the files that are the listing's and not here yet.

@@ -18,14 +18,31 @@ use crate::source::{CrateSource, SnapshotSource, WheelSource};
 /// What one package may unfold to: no tree of sources comes near it.
 pub(super) const MOST_BYTES: u64 = 1 << 30;
 
+/// A released tree, and what there is to say of it.
+#[derive(Debug)]
+pub struct Released {
+    /// Its files. None is executable: crates and wheels keep no such bit that
+    /// could be relied on.
+    pub files: MemoryTree,
+    /// Why it is not the tree that is stated, or could not be compared with it.
+    pub problem: Option<RegistryError>,
+}
+
+impl From<MemoryTree> for Released {
+    fn from(files: MemoryTree) -> Self {
+        Self { files, problem: None }
+    }
+}
+
 impl Registry<'_> {
-    /// The files of a released tree, as the package has them. No file is
-    /// executable: crates and wheels keep no such bit that could be relied on.
+    /// The files of a released tree, as the package has them.
     ///
     /// `whole` is what proves the package whole, where that is known. What
     /// does not fit it is fetched once more; a crate that does not fit even
-    /// then is given as it is, since cargo's vendoring leaves files out and
-    /// each file of a pin is proven by itself.
+    /// then, or that cannot be had again, is given as it is with its problem,
+    /// since each file of a pin is proven by itself. That a vendored crate is
+    /// another tree is no problem where its sums fit: cargo's vendoring leaves
+    /// files out.
     ///
     /// # Errors
     /// The package is not to be had, or lacks the folder.
@@ -33,11 +50,20 @@ impl Registry<'_> {
         &self,
         source: &SnapshotSource,
         whole: Option<&Whole>,
-    ) -> Result<MemoryTree, RegistryError> {
+    ) -> Result<Released, RegistryError> {
         match source {
             SnapshotSource::Crate(wanted) => {
                 let root = self.crate_source(wanted)?;
-                self.read_or_mend(wanted, &root, stated_tree(whole))
+                let stated = stated_tree(whole);
+                if !is_vendored(&root) {
+                    return self.read_or_mend(wanted, &root, stated);
+                }
+                let files = read_crate(&root, wanted)?;
+                let problem = match other_tree(wanted, stated, &files) {
+                    Some(_) => require_vendored(&root, wanted).err(),
+                    None => None,
+                };
+                Ok(Released { files, problem })
             }
             SnapshotSource::Wheel(wanted) => {
                 let sum = match whole {
@@ -47,14 +73,16 @@ impl Registry<'_> {
                 let wheel = self.wheel(wanted, sum)?;
                 let failed = |source| RegistryError::Read { path: wheel.clone(), source };
                 let archive = fs::File::open(&wheel).map_err(failed)?;
-                unfold(archive, wanted, &wheel)
+                unfold(archive, wanted, &wheel).map(Released::from)
             }
         }
     }
 
     /// As [`Registry::released`], where no file is proven by itself: the package is
     /// what the pin states where it does, else what the archive holds whose sum
-    /// the index states; of a vendored one the sums that cargo wrote must fit too.
+    /// the index states. A vendored one is what the sums say that cargo wrote; that
+    /// it is not the stated tree is told as its problem, for cargo's vendoring
+    /// leaves files out.
     ///
     /// # Errors
     /// Those of [`Registry::released`], or the package is damaged or another.
@@ -62,50 +90,71 @@ impl Registry<'_> {
         &self,
         source: &SnapshotSource,
         whole: Option<&Whole>,
-    ) -> Result<MemoryTree, RegistryError> {
+    ) -> Result<Released, RegistryError> {
         let SnapshotSource::Crate(wanted) = source else { return self.released(source, whole) };
         let stated = stated_tree(whole);
         let root = self.crate_source(wanted)?;
-        let tree = match stated {
-            // Vendored: cargo says what the files are.
-            _ if root.join(SUMS).is_file() => {
-                require_vendored(&root, wanted)?;
-                read_crate(&root, wanted)?
-            }
+        if is_vendored(&root) {
+            require_vendored(&root, wanted)?;
+            let files = read_crate(&root, wanted)?;
+            let other = stated.filter(|stated| tree_of(&files) != *stated);
+            let package = || source.to_string();
+            let problem =
+                other.map(|stated| RegistryError::Vendored { package: package(), stated });
+            return Ok(Released { files, problem });
+        }
+        let released = match stated {
             Some(_) => self.read_or_mend(wanted, &root, stated)?,
-            None => self.as_fetched(wanted, &root)?,
+            None => self.as_fetched(wanted, &root)?.into(),
         };
-        match stated.filter(|stated| tree_of(&tree) != *stated) {
-            Some(stated) => {
-                let (package, found) = (source.to_string(), tree_of(&tree));
-                Err(RegistryError::OtherTree { package, found, stated })
-            }
-            None => Ok(tree),
+        match released.problem {
+            Some(problem) => Err(problem),
+            None => Ok(released),
         }
     }
 
     /// The files of a crate that cargo unpacked to `root`; where they are not the
-    /// stated tree, as it unpacks them again.
+    /// stated tree, as it unpacks them again, or as they are if it cannot.
     fn read_or_mend(
         &self,
         wanted: &CrateSource,
         root: &Path,
-        tree: Option<ObjectId>,
-    ) -> Result<MemoryTree, RegistryError> {
-        let found = read_crate(root, wanted);
-        match (&found, tree) {
-            (Ok(_), None) => found,
-            (Ok(files), Some(tree)) if tree_of(files) == tree => found,
-            _ => {
-                self.mend_crate(wanted, root)?;
-                read_crate(root, wanted)
+        stated: Option<ObjectId>,
+    ) -> Result<Released, RegistryError> {
+        let found = match read_crate(root, wanted) {
+            Ok(files) if other_tree(wanted, stated, &files).is_none() => return Ok(files.into()),
+            found => found,
+        };
+        match (self.mend_crate(wanted, root), found) {
+            (Ok(()), _) => {
+                let files = read_crate(root, wanted)?;
+                let problem = other_tree(wanted, stated, &files);
+                Ok(Released { files, problem })
             }
+            (Err(failure), Ok(files)) => Ok(Released { files, problem: Some(failure) }),
+            (Err(failure), Err(_)) => Err(failure),
         }
     }
 }
 
+/// What there is to say of a crate that is another than is stated.
+fn other_tree(
+    wanted: &CrateSource,
+    stated: Option<ObjectId>,
+    files: &MemoryTree,
+) -> Option<RegistryError> {
+    let (stated, found) = (stated?, tree_of(files));
+    let package = SnapshotSource::Crate(wanted.clone()).to_string();
+    (found != stated).then_some(RegistryError::OtherTree { package, found, stated })
+}
+
+/// Whether `cargo vendor` put a crate there.
+fn is_vendored(root: &Path) -> bool {
+    root.join(SUMS).is_file()
+}
+
 /// The tree that a crate is to be, where that is stated.
-pub(super) fn stated_tree(whole: Option<&Whole>) -> Option<ObjectId> {
+fn stated_tree(whole: Option<&Whole>) -> Option<ObjectId> {
     match whole {
         Some(Whole::Tree(tree)) => Some(*tree),
         _ => None,
@@ -113,7 +162,7 @@ pub(super) fn stated_tree(whole: Option<&Whole>) -> Option<ObjectId> {
 }
 
 /// The id of the tree that git makes of these files.
-pub(super) fn tree_of(files: &MemoryTree) -> ObjectId {
+fn tree_of(files: &MemoryTree) -> ObjectId {
     let listed = |(path, file): (&TreePath, &File)| {
         (path.clone(), Listed { mode: file.mode, id: ObjectId::of_blob(&file.bytes) })
     };

@@ -48,7 +48,9 @@ fn cache() -> Cache {
 fn released(source: &str) -> Result<MemoryTree, RegistryError> {
     let cache = cache();
     let source = source.parse().expect("a source");
-    Registry::new(&cache, Network::Allowed, &Silent).released(&source, None)
+    Registry::new(&cache, Network::Allowed, &Silent)
+        .released(&source, None)
+        .map(|released| released.files)
 }
 
 /// The released trees are to be had through the user's cargo.

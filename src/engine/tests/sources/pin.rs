@@ -122,7 +122,7 @@ fn trial() {
     let cache = kept_cache();
     let registry = Registry::new(&cache, Network::OffLimits, &Silent);
     let source = "crate:mlxrs-sys@0.2.0:vendor/mlx".parse().unwrap();
-    let tree = registry.released(&source, None).unwrap();
+    let tree = registry.released(&source, None).unwrap().files;
     assert_eq!(tree.0.len(), 943);
 }
 

@@ -24,6 +24,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("registry/a crate taken whole is its archive", cargo(), whole_by_archive);
     suite.test_needing("registry/a damaged unpacking is mended offline", cargo(), unpacking);
     suite.test_needing("registry/a damaged archive is fetched again", cargo(), archive);
+    suite.test_needing("registry/a damaged archive offline is left alone", cargo(), left_alone);
     suite.test_needing("registry/a damaged archive alone is fetched again", cargo(), archive_alone);
     suite.test_needing("registry/a crate that is nowhere", cargo(), no_crate);
     let pip = || [Need::program("python3", "python3 and pip"), has_pip()];
@@ -96,7 +97,9 @@ impl Setting {
         whole: &Whole,
     ) -> Result<MemoryTree, RegistryError> {
         let source: SnapshotSource = name.parse().unwrap();
-        self.registry(network).released(&source, Some(whole))
+        let released = self.registry(network).released(&source, Some(whole))?;
+        assert!(released.problem.is_none(), "{:?}", released.problem);
+        Ok(released.files)
     }
 
     /// Makes a crate with cargo itself and lists it in the index.
@@ -173,8 +176,9 @@ fn whole_or_nothing() {
     let archive = setting.publish_crate();
     setting.files.put(&crates::archive("1.2.3"), archive.clone());
     let source: SnapshotSource = CRATE.parse().unwrap();
-    let whole =
+    let asked =
         |stated: &Whole| setting.registry(Network::Allowed).released_whole(&source, Some(stated));
+    let whole = |stated: &Whole| asked(stated).map(|released| released.files);
     let tree = whole(&crate_tree()).unwrap();
     let other = whole(&Whole::Tree("1".repeat(40).parse().unwrap())).unwrap_err();
     assert!(matches!(other, RegistryError::OtherTree { .. }), "{other}");
@@ -182,9 +186,13 @@ fn whole_or_nothing() {
     let (home, vendored) = (setting.dir.path().join("cargo-home"), setting.dir.path().join("v"));
     let unpacked = setting.find("cargo-home/registry/src", "overlay-sample-1.2.3");
     let package = crates::vendor(&home, &vendored, &unpacked, &archive);
-    assert_eq!(whole(&crate_tree()).unwrap(), tree);
-    let other = whole(&Whole::Tree("1".repeat(40).parse().unwrap())).unwrap_err();
-    assert!(matches!(other, RegistryError::OtherTree { .. }), "{other}");
+    let same = asked(&crate_tree()).unwrap();
+    assert_eq!((&same.files, same.problem.is_none()), (&tree, true));
+    // cargo leaves files out when it vendors, so another tree is told and taken.
+    let other = asked(&Whole::Tree("1".repeat(40).parse().unwrap())).unwrap();
+    let told = other.problem.unwrap();
+    assert!(matches!(told, RegistryError::Vendored { .. }), "{told}");
+    assert_eq!(other.files, tree);
     fs::write(package.join("vendor/mlx/d/b.h"), "").unwrap();
     let damaged = whole(&crate_tree()).unwrap_err();
     let RegistryError::Damaged { path, .. } = &damaged else { panic!("{damaged}") };
@@ -201,7 +209,9 @@ fn whole_by_archive() {
     let setting = Setting::new();
     setting.files.put(&crates::archive("1.2.3"), setting.publish_crate());
     let source: SnapshotSource = CRATE.parse().unwrap();
-    let whole = |network| setting.registry(network).released_whole(&source, None);
+    let whole = |network| {
+        setting.registry(network).released_whole(&source, None).map(|released| released.files)
+    };
     let tree = whole(Network::Allowed).unwrap();
     assert_eq!(names(&tree), ["a.h", "d/b.h"]);
     let file = setting.find("cargo-home/registry/src", "vendor/mlx/a.h");
@@ -251,6 +261,31 @@ fn archive() {
     cut_short(&setting.find("cargo-home/registry/src", "vendor/mlx/a.h"));
     cut_short(&setting.find("cargo-home/registry/cache", "overlay-sample-1.2.3.crate"));
     assert_eq!(setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap(), tree);
+}
+
+/// What cargo has no whole archive of is not taken away from it.
+fn left_alone() {
+    let setting = Setting::new();
+    setting.files.put(&crates::archive("1.2.3"), setting.publish_crate());
+    setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap();
+    let file = setting.find("cargo-home/registry/src", "vendor/mlx/a.h");
+    let archive = setting.find("cargo-home/registry/cache", "overlay-sample-1.2.3.crate");
+    let marker = setting.find("cargo-home/registry/src", ".cargo-ok");
+    let marked = fs::read(&marker).unwrap();
+    fs::write(&file, "edited\n").unwrap();
+    cut_short(&archive);
+    let source: SnapshotSource = CRATE.parse().unwrap();
+    let registry = setting.registry(Network::OffLimits);
+    // A file at a time is proven: the others are as good as they were.
+    let found = registry.released(&source, Some(&crate_tree())).unwrap();
+    assert_eq!(names(&found.files), ["a.h", "d/b.h"]);
+    let told = found.problem.unwrap();
+    assert!(matches!(&told, RegistryError::Archive { path, .. } if *path == archive), "{told}");
+    let whole = registry.released_whole(&source, Some(&crate_tree())).unwrap_err();
+    assert!(matches!(&whole, RegistryError::Archive { path, .. } if *path == archive), "{whole}");
+    assert_eq!(fs::read(&marker).unwrap(), marked);
+    assert_eq!(fs::read(&file).unwrap(), b"edited\n");
+    assert!(file.with_file_name("d").join("b.h").is_file());
 }
 
 /// cargo takes an archive that is there for a whole one, and fails to unpack it
@@ -311,7 +346,7 @@ fn wheel_once() {
     assert_eq!(setting.released(Network::OffLimits, WHEEL, &whole).unwrap(), tree);
     // Without a sum from the pin, that of the download counts.
     let source: SnapshotSource = WHEEL.parse().unwrap();
-    assert_eq!(setting.registry(Network::OffLimits).released(&source, None).unwrap(), tree);
+    assert_eq!(setting.registry(Network::OffLimits).released(&source, None).unwrap().files, tree);
 }
 
 fn wheel_again() {
