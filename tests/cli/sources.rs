@@ -35,6 +35,7 @@ pub fn add(suite: &mut Suite) {
     suite.test("pin/outside a project", no_project);
     suite.test_needing("doctor/says what is missing and what mends it", git_there(), doctor);
     suite.test_needing("doctor/reads the pin's objects", git_there(), doctor_of_objects);
+    suite.test_needing("doctor/reads a clone of upstream", git_there(), doctor_of_clones);
     let given = Need::asked(|| match fetched() {
         run if run.status() == Some(4) => {
             Err(format!("no registry gives the pin: {}", run.stderr()))
@@ -438,6 +439,34 @@ fn doctor() {
     assert!(text.stdout().contains("try: "), "{}", text.shown());
 }
 
+/// A clone is taken for one when all of the pin was read there.
+fn doctor_of_clones() {
+    let project = Project::new();
+    let (clone, part) = (project.tool.path("clone"), project.tool.path("part"));
+    git(&clone, &["config", "uploadpack.allowFilter", "true"]);
+    let url = format!("file://{}", clone.display());
+    let options = ["clone", "-q", "--no-checkout", "--filter", "blob:none", &url, "../part"];
+    git(&clone, &options);
+    let run = |clone: &Path| {
+        let named = clone.display().to_string();
+        let variables = [("MLX_OVERLAY_UPSTREAM", &*named), ("PATH", "")];
+        project.tool.run_with(&variables, ["doctor", "--offline"])
+    };
+    run(&clone).assert_status(0);
+    let partial = run(&part);
+    partial.assert_status(1);
+    assert!(partial.stdout().contains("a partial clone, which has not all"), "{}", partial.shown());
+    // A file's object that is another's.
+    let blob = git(&clone, &["rev-parse", "HEAD:d/b.txt"]);
+    let other = git(&clone, &["rev-parse", "HEAD:a.txt"]);
+    let object = |id: &str| clone.join(".git/objects").join(&id[..2]).join(&id[2..]);
+    fs::remove_file(object(&blob)).unwrap();
+    fs::copy(object(&other), object(&blob)).unwrap();
+    let flipped = run(&clone);
+    flipped.assert_status(1);
+    assert!(flipped.stdout().contains("the repository is damaged"), "{}", flipped.shown());
+}
+
 /// What is in the cache is read; outside of a project there is nothing to look for.
 fn doctor_of_objects() {
     let objects = |tool: &Tool| {
@@ -449,6 +478,7 @@ fn doctor_of_objects() {
     let outside = objects(&Tool::new());
     assert_eq!(outside["why"], "there is no pin here to look for");
     assert!(outside["mend"].as_str().unwrap().starts_with("cd "), "{outside}");
+    Tool::new().run(["doctor", "--offline"]).assert_status(1);
     let project = Project::new();
     let none = objects(&project.tool);
     assert_eq!(
@@ -467,6 +497,15 @@ fn doctor_of_objects() {
     let damaged = objects(&project.tool);
     assert!(damaged["why"].as_str().unwrap().contains("the repository is damaged"), "{damaged}");
     assert_eq!(damaged["mend"], "overlay fetch");
+    project.tool.run(["doctor", "--offline"]).assert_status(1);
+    let outside = Tool::new();
+    let at = project.tool.path("").display().to_string();
+    let from_outside = outside.run_with(
+        &[("MLX_OVERLAY_CACHE", &project.tool.path(".cache").display().to_string())],
+        ["-C", &at, "doctor", "--offline"],
+    );
+    let mend = format!("try: overlay -C {at} fetch\n");
+    assert!(from_outside.stdout().contains(&mend), "{}", from_outside.shown());
     // What a drift fetched of the history has them too.
     let mirror = format!("{}.history.git", store.strip_suffix(".git").unwrap());
     git(&project.tool.path("clone"), &["clone", "-q", "--bare", ".", &mirror]);

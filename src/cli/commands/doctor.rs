@@ -17,9 +17,11 @@ use crate::cli::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
 /// Say what this machine lacks, and the command that would mend it
 ///
 /// Looks for programs and libraries, for a cache folder that takes files, and,
-/// unless --offline is given, for upstream. Exits with 1 if the series cannot
-/// be fetched and laid here; what only a build or the tests would need is
-/// shown and does not count.
+/// unless --offline is given, for upstream. What the cache, or a clone of
+/// upstream, has of the pin is read and checked. Exits with 1 if the series
+/// cannot be fetched and laid here: outside of a project, without a way to the
+/// pin's files, or, with --offline, where those in the cache are damaged. What
+/// only a build or the tests would need is shown and does not count.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
@@ -30,12 +32,14 @@ pub struct Args {}
 pub fn run(_: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
     let pin = pin();
-    let mut findings = vec![cache(), objects(&pin), upstream(&pin, ui)];
+    let mut findings = vec![cache(), objects(&pin, ui), upstream(&pin, ui)];
     let machine = Machine::this(std::env::var_os("PATH").unwrap_or_default());
     findings.extend(machine.examine());
     findings.push(pip(ui));
     findings.sort_by_key(|f| f.purpose);
-    let ill = ill(&findings);
+    let damaged = |f: &Finding| f.name == OBJECTS && f.why.as_deref().is_some_and(|w| w != NOT_YET);
+    // With the network, a damaged cache is fetched anew by whoever needs it.
+    let ill = pin.is_err() || ill(&findings) || (ui.offline() && findings.iter().any(damaged));
     match ui.format() {
         Format::Json => {
             ui.json("doctor", 1, &serde_json::json!({ "well": !ill, "findings": findings }));
@@ -60,6 +64,8 @@ fn ill(findings: &[Finding]) -> bool {
 
 const UPSTREAM: &str = "upstream";
 const OBJECTS: &str = "the pin's objects";
+/// Why the pin's objects are not there, where nothing is wrong with the cache.
+const NOT_YET: &str = "not all in the cache yet";
 
 /// What mends that there is no pin here.
 const PROJECT: &str = "cd <the project, where mlx-pin.toml is>";
@@ -72,7 +78,7 @@ fn pin() -> Result<Pin, String> {
 
 /// Whether the cache has all of the pin, each object read: then nothing need be
 /// fetched.
-fn objects(pin: &Result<Pin, String>) -> Finding {
+fn objects(pin: &Result<Pin, String>, ui: &Ui) -> Finding {
     let finding = |found, why, mend: &str| Finding {
         name: OBJECTS,
         purpose: Purpose::Apply,
@@ -93,13 +99,13 @@ fn objects(pin: &Result<Pin, String>) -> Finding {
             _ if mirror.has(pin.commit) && mirror.prove(pin.commit, pin.tree).is_ok() => {
                 Ok(mirror.path().display().to_string())
             }
-            Ok(false) => Err("not all in the cache yet".to_owned()),
+            Ok(false) => Err(NOT_YET.to_owned()),
             Err(e) => Err(message(&e)),
         }
     });
     match whole {
         Ok(path) => finding(Some(path), None, ""),
-        Err(why) => finding(None, Some(why), "overlay fetch"),
+        Err(why) => finding(None, Some(why), ui.pasted("`overlay fetch`").trim_matches('`')),
     }
 }
 
@@ -130,7 +136,10 @@ fn upstream(pin: &Result<Pin, String>, ui: &mut Ui) -> Finding {
     let shown = hidden(&address).into_owned();
     // Of a folder it can be told whether it has what is wanted.
     if let (Some(folder), Ok(pin)) = (folder_of(&address), pin) {
-        return match History::open(&folder).map(|history| history.has(pin.commit)) {
+        let has = History::open(&folder).and_then(|history| {
+            Ok(history.has(pin.commit) && history.prove(pin.commit, pin.tree)? > 0)
+        });
+        return match has {
             Ok(true) => finding(Some(shown), None, None),
             Ok(false) => finding(None, Some(format!("{shown} has no commit {}", pin.commit)), mend),
             Err(e) => finding(None, Some(message(&e)), mend),

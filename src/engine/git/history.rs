@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use git2::{Commit, ErrorCode, ObjectType, Oid, Repository};
 
 use super::object::{self, TreeEntry};
+use super::store::prove;
 use super::tree::{GitTree, Objects};
 use super::{GitError, to_id, to_oid};
 use crate::listing::Listed;
@@ -85,6 +86,15 @@ impl History {
     #[must_use]
     pub fn has(&self, commit: ObjectId) -> bool {
         self.objects.lock().find_commit(to_oid(commit)).is_ok()
+    }
+
+    /// Reads every object of `commit` and checks it against its id. Gives
+    /// their number.
+    ///
+    /// # Errors
+    /// One is missing or damaged, or the root tree is not `tree`.
+    pub fn prove(&self, commit: ObjectId, tree: ObjectId) -> Result<usize, GitError> {
+        prove(self.path(), commit, tree)
     }
 
     /// What a commit says of itself.
