@@ -156,6 +156,9 @@ impl From<AcquireError> for CommandError {
             error @ AcquireError::Named(_) => Self::new(ErrorKind::Missing, error)
                 .reason("no-source")
                 .hint("name a clone of upstream, or leave --from out: the other sources are asked then"),
+            error @ AcquireError::OffLimits { .. } => Self::new(ErrorKind::Missing, error)
+                .reason("no-source")
+                .hint("leave --offline out, or name a clone on this machine: --from DIR"),
             error @ AcquireError::Nowhere { .. } => Self::new(ErrorKind::Missing, error)
                 .reason("no-source")
                 .hint(format!("name a clone of upstream: --from DIR, or set {UPSTREAM_VARIABLE}"))

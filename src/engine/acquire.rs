@@ -24,6 +24,8 @@ pub struct Request<'a> {
     pub pin: &'a Pin,
     /// A git repository to ask before the pin's upstream.
     pub from: Option<&'a Named>,
+    /// Why the object cache is not to be used, where that was found.
+    pub damaged: Option<&'a str>,
     /// Whether the network may be used.
     pub network: Network,
     /// How long a fetch may wait.
@@ -125,6 +127,15 @@ pub enum AcquireError {
     /// The repository that was named for this run is none, or does not answer.
     #[error("the repository that was named cannot be used")]
     Named(#[source] GitError),
+    /// The repository that was named for this run is asked over the network, which
+    /// may not be used.
+    #[error(
+        "the repository that was named cannot be used: {from} is no folder of this machine, and the network is off limits"
+    )]
+    OffLimits {
+        /// Its URL.
+        from: String,
+    },
     /// The cache cannot be used, and every source but it writes there.
     #[error(transparent)]
     Cache(#[from] CacheError),
@@ -150,20 +161,30 @@ fn told(tried: &[Tried]) -> String {
 /// No source has any, or the pin contradicts itself, or the repository that was
 /// named for this run cannot be used: that is never passed over for another source.
 pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
-    let Request { pin, from, network, limits, cache, progress, .. } = *request;
+    let Request { pin, from, damaged, network, limits, cache, progress, .. } = *request;
     let store = Store::new(cache, &pin.upstream);
     let mut tried = Vec::new();
     let wrong = |source| AcquireError::WrongPin { file: pin.file.clone(), source };
 
     let cached = "the object cache".to_owned();
-    match store.tree(pin.commit, pin.tree) {
-        Ok(Some(tree)) => {
+    let in_cache = match damaged {
+        Some(why) => {
+            tried.push(Tried { source: cached.clone(), why: why.to_owned() });
+            None
+        }
+        None => Some(store.tree(pin.commit, pin.tree)),
+    };
+    match in_cache {
+        None => {}
+        Some(Ok(Some(tree))) => {
             let source = Answer::ObjectCache { path: store.path().to_path_buf() };
             return Ok(Acquired { tree: PinTree::Whole(tree), source, tried });
         }
-        Ok(None) => tried.push(Tried { source: cached, why: "has not fetched it yet".into() }),
-        Err(e @ GitError::WrongTree { .. }) => return Err(wrong(e)),
-        Err(e) => tried.push(Tried { source: cached, why: message(&e) }),
+        Some(Ok(None)) => {
+            tried.push(Tried { source: cached, why: "has not fetched it yet".into() })
+        }
+        Some(Err(e @ GitError::WrongTree { .. })) => return Err(wrong(e)),
+        Some(Err(e)) => tried.push(Tried { source: cached, why: message(&e) }),
     }
 
     cache.try_writing()?;
@@ -176,9 +197,12 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
     let named = from.map(Named::address);
     let named =
         named.map(|from| (from.to_owned(), Answer::Repository { from: hidden(from).into() }));
+    let is_for_this_run = |source: &Answer| {
+        matches!((source, from), (Answer::Repository { .. }, Some(Named::Here(_))))
+    };
     // A mistyped name must not end in a part of the tree from somewhere else.
     let misses = |source: &Answer, error: &GitError| {
-        let named = matches!((source, from), (Answer::Repository { .. }, Some(Named::Here(_))));
+        let named = is_for_this_run(source);
         let ours = match error {
             GitError::Open { path, .. } | GitError::Damaged { path, .. } => path == store.path(),
             _ => false,
@@ -189,6 +213,9 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
     for (address, source) in fetched.into_iter().chain(named).chain([upstream]) {
         let shown = hidden(&address);
         if network == Network::OffLimits && folder_of(&address).is_none() {
+            if is_for_this_run(&source) {
+                return Err(AcquireError::OffLimits { from: shown.into() });
+            }
             tried.push(Tried { source: shown.into(), why: "the network is off limits".into() });
             continue;
         }

@@ -9,6 +9,7 @@ use overlay_tests_support::server::Files;
 use overlay_tests_support::{Need, Suite};
 
 use crate::project::{Project, git};
+use crate::sources::spoil_pack;
 use crate::tool::Run;
 
 /// Adds the tests.
@@ -23,6 +24,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("apply/at-a-package-of-another-tree", needs(), other_tree);
     suite.test_needing("apply/at-a-vendored-package", needs(), vendored);
     suite.test_needing("apply/offline leaves a damaged package alone", needs(), left_alone);
+    suite.test_needing("apply/offline over a damaged cache takes releases", needs(), past_cache);
     suite.test_needing("apply/at-a-release-that-breaks-a-contract", needs(), broken_contract);
 }
 
@@ -308,6 +310,26 @@ fn left_alone() {
     whole.assert_status(0);
     assert!(!whole.stdout().contains("partial"), "{}", whole.shown());
     assert_eq!(fs::read(&archive).unwrap(), bytes);
+}
+
+/// Wherever the damage in the object cache is: at its beginning, or in one file.
+fn past_cache() {
+    let setting = Setting::new(&WHOLE);
+    setting.run(&["fetch"]).assert_status(0);
+    let places: [fn(usize) -> usize; 2] = [|length| length / 2, |length| length - 26];
+    for at in places {
+        let _ = fs::remove_dir_all(setting.project.tool.path(".cache/git"));
+        setting.run(&["fetch", "--from", "clone"]).assert_status(0);
+        spoil_pack(&setting.project, at);
+        for command in [&["apply", "--out", "out", "--force"][..], &["fetch"]] {
+            let run = setting.run(&[command, &["--offline"]].concat());
+            run.assert_status(0);
+            assert!(run.stdout().contains("not from the object cache: "), "{}", run.shown());
+            assert!(run.stdout().contains("is damaged"), "{}", run.shown());
+            assert!(run.stdout().contains(SAMPLE), "{}", run.shown());
+        }
+        let _ = fs::remove_dir_all(setting.project.tool.path("out"));
+    }
 }
 
 /// A contract that does not hold is as fatal on a trial tree as a conflict,

@@ -121,7 +121,9 @@ fn damage_when_laying() {
     // The last object is a file's, and the pack's own checksum has 20 bytes.
     spoil_pack(&project, |length| length - 26);
     let refused = project.tool.run(["apply", "--offline"]);
-    refused.assert_status(5);
+    refused.assert_status(4);
+    assert!(refused.stderr().contains("the object cache: "), "{}", refused.shown());
+    assert!(refused.stderr().contains("is damaged"), "{}", refused.shown());
     assert!(
         refused.stderr().contains("without --offline it is fetched again"),
         "{}",
@@ -135,7 +137,7 @@ fn damage_when_laying() {
     assert!(laid.stdout().contains("from clone"), "{}", laid.shown());
 }
 
-fn spoil_pack(project: &Project, at: impl Fn(usize) -> usize) {
+pub fn spoil_pack(project: &Project, at: impl Fn(usize) -> usize) {
     let packs = walk(&project.tool.path(".cache"), "pack");
     let mut bytes = fs::read(&packs[0]).unwrap();
     let at = at(bytes.len());
@@ -193,6 +195,13 @@ fn mistyped() {
             );
             assert!(run.stdout().is_empty(), "{}", run.shown());
         }
+    }
+    for command in ["fetch", "apply"] {
+        let run = project.tool.run([command, "--offline", "--from", urls[0]]);
+        run.assert_status(4);
+        let told = format!("{} is no folder of this machine, and the network is off", urls[0]);
+        assert!(run.stderr().contains(&told), "{}", run.shown());
+        assert!(run.stderr().contains("try: leave --offline out"), "{}", run.shown());
     }
     let empty = project.tool.run(["fetch", "--from", "", "--format", "json"]);
     empty.assert_status(2);

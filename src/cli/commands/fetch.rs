@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 
-use mlx_overlay_engine::acquire::{Acquired, Named, Request, UPSTREAM_VARIABLE, acquire};
+use mlx_overlay_engine::acquire::{
+    AcquireError, Acquired, Named, Request, UPSTREAM_VARIABLE, acquire,
+};
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::git::{GitError, Limits, Store, folder_of};
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::registry::{Coverage, Network};
 use mlx_overlay_engine::snapshot::Tree;
+use mlx_overlay_engine::stored::message;
 
 use crate::cli::error::{CommandError, Outcome};
 use crate::cli::progress::Teller;
@@ -38,6 +41,9 @@ pub struct SourceArgs {
     /// MLX_OVERLAY_UPSTREAM names. One named here must answer
     #[arg(long, value_name = "REPOSITORY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub from: Option<String>,
+    /// Why the object cache is passed over, once that was found.
+    #[arg(skip)]
+    damaged: Option<String>,
 }
 
 /// The repository that the variable names; empty is as unset.
@@ -76,22 +82,27 @@ impl SourceArgs {
         let request = Request {
             pin,
             from: named.as_ref(),
+            damaged: self.damaged.as_deref(),
             network,
             limits: Limits::default(),
             cache: &cache,
             cargo_home: cargo_home(),
             progress: &teller,
         };
-        Ok(acquire(&request)?)
+        acquire(&request).map_err(|error| match (error, &self.damaged) {
+            (error @ AcquireError::Nowhere { .. }, Some(_)) => CommandError::from(error)
+                .hint("the object cache is damaged: without --offline it is fetched again"),
+            (error, _) => error.into(),
+        })
     }
 
-    /// Reads all of the pin's objects that are in the cache, and drops the cache
-    /// where they are damaged, so that they are fetched again. Says whether it
-    /// did.
+    /// Reads all of the pin's objects that are in the cache. Where they are damaged
+    /// the cache is dropped, so that they are fetched again; or it is passed over,
+    /// where nothing may be fetched. Says whether they were.
     ///
     /// # Errors
-    /// They are damaged, and nothing may be fetched.
-    pub fn mend(&self, pin: &Pin, ui: &mut Ui) -> Result<bool, CommandError> {
+    /// The cache cannot be used or written.
+    pub fn mend(&mut self, pin: &Pin, ui: &mut Ui) -> Result<bool, CommandError> {
         let store = Store::new(&Cache::of_user()?, &pin.upstream);
         let here = match store.tree(pin.commit, pin.tree) {
             Ok(None) => return Ok(false),
@@ -102,7 +113,8 @@ impl SourceArgs {
         match here {
             Err(e @ (GitError::Damaged { .. } | GitError::Open { .. })) => {
                 if ui.offline() && !at_hand {
-                    return Err(CommandError::from(e).hint("without --offline it is fetched again"));
+                    self.damaged = Some(message(&e));
+                    return Ok(true);
                 }
                 ui.warn(format!("{e}; it is fetched again"));
                 store.discard(&Teller::new(ui))?;
@@ -132,7 +144,7 @@ pub fn cargo_home() -> Option<PathBuf> {
 ///
 /// # Errors
 /// There is no such pin, or no source has it.
-pub fn run(args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
+pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
     let pin = args.source.pin()?;
     args.source.mend(&pin, ui)?;

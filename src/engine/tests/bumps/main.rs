@@ -80,6 +80,7 @@ fn pin_tree() -> Result<PinTree, String> {
     let request = Request {
         pin: &pin,
         from: None,
+        damaged: None,
         network: Network::Allowed,
         limits: Limits::default(),
         cache: &cache,

@@ -150,6 +150,7 @@ fn ask(
     acquire(&Request {
         pin,
         from: from.as_ref(),
+        damaged: None,
         network,
         limits: Limits::default(),
         cache,
