@@ -75,7 +75,7 @@ pub fn judge_pin(
 /// every commit on the way from there, where a history has both.
 ///
 /// # Errors
-/// Those of [`judge`], [`line`] and [`trace`]; the series does not hold at its pin.
+/// Those of [`judge`], [`line()`] and [`trace()`]; the series does not hold at its pin.
 pub fn judge_and_trace(
     series: &Series,
     (pin, commit): (&dyn Tree, ObjectId),

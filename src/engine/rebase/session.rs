@@ -429,8 +429,14 @@ impl Session {
         let folder = root.join(FOLDER);
         let owner =
             work_folder::owner(&folder, &[STATE]).map_err(io(&folder, "cannot be looked into"))?;
-        if owner != Owner::Overlay {
-            return Ok(false);
+        match owner {
+            Owner::Overlay => {}
+            // The lock goes last: what holds nothing any more is the folder alone.
+            Owner::Nobody if folder.is_dir() => {
+                fs::remove_dir(&folder).map_err(io(&folder, "cannot be removed"))?;
+                return Ok(true);
+            }
+            _ => return Ok(false),
         }
         let _lock = lock(root)?;
         if standing(root)?.is_some() {

@@ -188,6 +188,7 @@ fn abort_killed() {
     for steps in [
         &["state.json", "work"][..],
         &["state.json", "work", ".state.json.new"],
+        &["state.json", "work", ".state.json.new", "lock"],
         &["work"],
         // An older version began with the state.
         &["state.json"],
