@@ -494,6 +494,11 @@ fn doctor_of_objects() {
         (&none["why"], &none["mend"]),
         (&"not all in the cache yet".into(), &"overlay fetch".into())
     );
+    let laid_here = || {
+        let run = project.tool.run(["doctor", "--offline"]);
+        run.stdout().contains("cannot be fetched and laid here")
+    };
+    let before = laid_here();
     project.tool.run(["fetch", "--from", "clone"]).assert_status(0);
     let there = objects(&project.tool);
     let store = there["found"].as_str().unwrap().to_owned();
@@ -506,7 +511,11 @@ fn doctor_of_objects() {
     let damaged = objects(&project.tool);
     assert!(damaged["why"].as_str().unwrap().contains("the repository is damaged"), "{damaged}");
     assert_eq!(damaged["mend"], "overlay fetch");
-    project.tool.run(["doctor", "--offline"]).assert_status(1);
+    // What is damaged is worth as much as what is not there.
+    assert_eq!(laid_here(), before);
+    let missing = ["apply", "--offline", "--from", "nowhere"];
+    project.tool.run(missing).assert_status(4);
+    assert_eq!(objects(&project.tool), damaged, "nothing replaces it, so it stays");
     let outside = Tool::new();
     let at = project.tool.path("").display().to_string();
     let from_outside = outside.run_with(

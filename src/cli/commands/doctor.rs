@@ -19,9 +19,9 @@ use crate::cli::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
 /// Looks for programs and libraries, for a cache folder that takes files, and,
 /// unless --offline is given, for upstream. What the cache, or a clone of
 /// upstream, has of the pin is read and checked. Exits with 1 if the series
-/// cannot be fetched and laid here: outside of a project, without a way to the
-/// pin's files, or, with --offline, where those in the cache are damaged. What
-/// only a build or the tests would need is shown and does not count.
+/// cannot be fetched and laid here: outside of a project, or without a way to the
+/// pin's files. What only a build or the tests would need is shown and does not
+/// count.
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
@@ -37,9 +37,7 @@ pub fn run(_: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     findings.extend(machine.examine());
     findings.push(pip(ui));
     findings.sort_by_key(|f| f.purpose);
-    let damaged = |f: &Finding| f.name == OBJECTS && f.why.as_deref().is_some_and(|w| w != NOT_YET);
-    // With the network, a damaged cache is fetched anew by whoever needs it.
-    let ill = pin.is_err() || ill(&findings) || (ui.offline() && findings.iter().any(damaged));
+    let ill = pin.is_err() || ill(&findings);
     match ui.format() {
         Format::Json => {
             ui.json("doctor", 1, &serde_json::json!({ "well": !ill, "findings": findings }));

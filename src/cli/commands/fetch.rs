@@ -109,7 +109,8 @@ impl SourceArgs {
             Ok(Some(_)) => store.prove(pin.commit, pin.tree).map(drop),
             Err(e) => Err(e),
         };
-        let at_hand = self.named().is_some_and(|named| folder_of(named.address()).is_some());
+        let folder = self.named().and_then(|named| folder_of(named.address()));
+        let at_hand = folder.is_some_and(|folder| folder.is_dir());
         match here {
             Err(e @ (GitError::Damaged { .. } | GitError::Open { .. })) => {
                 if ui.offline() && !at_hand {
