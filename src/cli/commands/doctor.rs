@@ -62,8 +62,6 @@ fn ill(findings: &[Finding]) -> bool {
 
 const UPSTREAM: &str = "upstream";
 const OBJECTS: &str = "the pin's objects";
-/// Why the pin's objects are not there, where nothing is wrong with the cache.
-const NOT_YET: &str = "not all in the cache yet";
 
 /// What mends that there is no pin here.
 const PROJECT: &str = "cd <the project, where mlx-pin.toml is>";
@@ -97,7 +95,7 @@ fn objects(pin: &Result<Pin, String>, ui: &Ui) -> Finding {
             _ if mirror.has(pin.commit) && mirror.prove(pin.commit, pin.tree).is_ok() => {
                 Ok(mirror.path().display().to_string())
             }
-            Ok(false) => Err(NOT_YET.to_owned()),
+            Ok(false) => Err("not all in the cache yet".to_owned()),
             Err(e) => Err(message(&e)),
         }
     });

@@ -88,20 +88,7 @@ fn map_all(hunks: &[Hunk], in_base: &[Place], both: &Both<'_>) -> Vec<Place> {
 /// lines that repeat that could be read into many a text, so it takes runs beyond doubt.
 fn landed_and_more(in_base: &[Place], both: &Both<'_>) -> Option<Vec<Place>> {
     let (base, text) = (both.base(), both.text());
-    let (mut made, mut from): (Vec<&[u8]>, usize) = (Vec::new(), 0);
-    let mut runs: Vec<Vec<Range<usize>>> = Vec::with_capacity(in_base.len());
-    for placed in in_base {
-        let mut own = Vec::new();
-        for edit in &placed.as_ref().ok()?.edits {
-            made.extend(base.get(from..edit.range.start)?);
-            let start = made.len();
-            made.extend(edit.lines.iter().map(Vec::as_slice));
-            own.push(start..made.len());
-            from = edit.range.end;
-        }
-        runs.push(own);
-    }
-    made.extend(&base[from..]);
+    let (made, runs) = made(in_base, base)?;
     let map = LineMap::new(&made, text);
     let (facts, (old, new)) = (Facts::default(), map.numbers());
     let (then, now) = (Shape::of_numbers(&facts, old), Shape::of_numbers(&facts, new));
@@ -139,26 +126,38 @@ fn all_landed(in_base: &[Place], both: &Both<'_>) -> Option<Vec<Place>> {
     if base.len() + come != text.len() + gone {
         return None;
     }
-    let (mut from, mut to) = (0, 0);
-    let mut places = Vec::with_capacity(in_base.len());
-    for placed in in_base {
-        let placed = placed.as_ref().ok()?;
-        let mut site: Option<Range<usize>> = None;
-        for edit in &placed.edits {
-            let before = base.get(from..edit.range.start)?;
-            let start = to + before.len();
-            let end = start + edit.lines.len();
-            let stands = text.get(to..start)? == before
-                && edit.lines.iter().eq(text.get(start..end)?.iter().copied());
-            if !stands {
-                return None;
-            }
-            (from, to) = (edit.range.end, end);
-            site = Some(site.map_or(start, |s| s.start)..end);
-        }
-        places.push(Ok(as_landed(site?, placed.inferred)));
+    let (made, runs) = made(in_base, base)?;
+    if made != text {
+        return None;
     }
-    (base[from..] == text[to..]).then_some(places)
+    let landed = |(placed, runs): (&Placed, Vec<Range<usize>>)| {
+        Some(Ok(as_landed(runs.first()?.start..runs.last()?.end, placed.inferred)))
+    };
+    in_base.iter().flatten().zip(runs).map(landed).collect()
+}
+
+/// What the hunks make of the base, and where each one's changes are there; nothing where
+/// one of them has no place.
+#[expect(clippy::type_complexity, reason = "two answers of one pass")]
+fn made<'t>(
+    in_base: &'t [Place],
+    base: &[&'t [u8]],
+) -> Option<(Vec<&'t [u8]>, Vec<Vec<Range<usize>>>)> {
+    let (mut made, mut from): (Vec<&[u8]>, usize) = (Vec::new(), 0);
+    let mut runs = Vec::with_capacity(in_base.len());
+    for placed in in_base {
+        let mut own = Vec::new();
+        for edit in &placed.as_ref().ok()?.edits {
+            made.extend(base.get(from..edit.range.start)?);
+            let start = made.len();
+            made.extend(edit.lines.iter().map(Vec::as_slice));
+            own.push(start..made.len());
+            from = edit.range.end;
+        }
+        runs.push(own);
+    }
+    made.extend(&base[from..]);
+    Some((made, runs))
 }
 
 fn as_landed(site: Range<usize>, inferred: bool) -> Placed {

@@ -296,18 +296,11 @@ fn mail(subject: &str) -> String {
     format!("From {} Mon Sep 17 00:00:00 2001\nSubject: {subject}\n\n---\n", "1".repeat(40))
 }
 
-const EDIT_A: &str = "\
-diff --git a/a.cpp b/a.cpp
---- a/a.cpp
-+++ b/a.cpp
-@@ -1,5 +1,5 @@
- one
- two
--three
-+three of ours
- four
- five
-";
+/// The rename's edit alone.
+fn edit_a() -> String {
+    RENAME.replace("rename from a.cpp\nrename to b.cpp\n", "").replace("b.cpp", "a.cpp")
+}
+
 const TO_Z: &str = "\
 diff --git a/a.cpp b/z.cpp
 similarity index 100%
@@ -317,7 +310,7 @@ rename to z.cpp
 
 #[test]
 fn a_file_that_the_entry_changed_and_then_moved_meets_what_upstream_made_of_it() {
-    let patch = [mail("one"), EDIT_A.into(), mail("two"), TO_Z.into()].concat();
+    let patch = [mail("one"), edit_a(), mail("two"), TO_Z.into()].concat();
     let pin = [text("a.cpp", LINES)];
     let theirs = LINES.replace("three", "three of theirs");
     let both = LINES.replace("three", "three of both");
@@ -343,7 +336,7 @@ fn a_file_that_the_entry_changed_and_then_moved_meets_what_upstream_made_of_it()
 fn a_file_that_the_entry_changed_and_then_deletes_is_open_where_upstream_moved_it() {
     let gone = "diff --git a/a.cpp b/a.cpp\ndeleted file mode 100644\n--- a/a.cpp\n+++ /dev/null\n\
                 @@ -1,5 +0,0 @@\n-one\n-two\n-three of ours\n-four\n-five\n";
-    let patch = [mail("one"), EDIT_A.into(), mail("two"), gone.into()].concat();
+    let patch = [mail("one"), edit_a(), mail("two"), gone.into()].concat();
     let (pin, target) = ([text("a.cpp", LINES)], [text("y.cpp", LINES)]);
     let left = finished((&pin, &target), &patch, |_| {});
     assert!(matches!(left, Err(Unresolved::Marker { .. })), "{left:?}");
@@ -357,7 +350,7 @@ fn a_file_that_the_entry_changed_and_then_deletes_is_open_where_upstream_moved_i
 fn files_of_several_patches_that_hold_keep_what_upstream_did_and_every_mail_its_prose() {
     let second = "diff --git a/a.cpp b/b.cpp\nrename from a.cpp\nrename to b.cpp\n--- a/a.cpp\n\
                   +++ b/b.cpp\n@@ -1,3 +1,3 @@\n-one\n+one of ours\n two\n three of ours\n";
-    let patch = [&mail("one"), EDIT_A, EDIT, &mail("two"), second].concat();
+    let patch = [&mail("one"), &edit_a(), EDIT, &mail("two"), second].concat();
     let far = format!("{LINES}six\nseven\neight\nnine\n");
     let theirs = far.replace("nine", "nine of theirs");
     let z = |text_of| text("z.cpp", text_of);
