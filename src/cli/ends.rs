@@ -8,6 +8,7 @@ use mlx_overlay_engine::git::{CommitInfo, GitError, History, Limits, Mirror, fol
 use mlx_overlay_engine::listing::Listing;
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::registry::{Network, Registry, RegistryError, Released};
+use mlx_overlay_engine::secret::hidden;
 use mlx_overlay_engine::series::Series;
 use mlx_overlay_engine::snapshot::{MemoryTree, ObjectId, Remembered, Tree, TreePath};
 use mlx_overlay_engine::source::SnapshotSource;
@@ -163,7 +164,7 @@ impl Start {
                     format!(
                         "{} is where it was looked up: is that a clone of the pin's upstream, {}?",
                         history.path().display(),
-                        self.pin.upstream
+                        hidden(&self.pin.upstream)
                     ),
                 ));
             }

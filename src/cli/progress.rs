@@ -32,6 +32,7 @@ impl Progress for Teller<'_> {
                 }
             }
             Event::Waiting(what) => ui.note(what),
+            Event::Note(what) => ui.warn(what),
             Event::End => *bar = None,
         }
     }

@@ -64,6 +64,9 @@ pub struct Acquired {
     pub source: Answer,
     /// The sources before it, in the order they were asked.
     pub tried: Vec<Tried>,
+    /// The object cache was found damaged. Where git objects answered, they have
+    /// taken its place; where none did, it is as it was.
+    pub damaged: bool,
 }
 
 /// The files of a pin: all of them, or those that are proven.
@@ -146,6 +149,8 @@ pub enum AcquireError {
         commit: crate::snapshot::ObjectId,
         /// All that were asked.
         tried: Vec<Tried>,
+        /// The object cache was found damaged, and is as it was.
+        damaged: bool,
     },
 }
 
@@ -168,24 +173,22 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
 
     let cached = "the object cache".to_owned();
     let in_cache = match damaged {
-        Some(why) => {
-            tried.push(Tried { source: cached.clone(), why: why.to_owned() });
-            None
-        }
-        None => Some(store.tree(pin.commit, pin.tree)),
+        Some(why) => Err(why.to_owned()),
+        None => match store.tree(pin.commit, pin.tree) {
+            Err(e @ GitError::WrongTree { .. }) => return Err(wrong(e)),
+            read => read.map_err(|e| message(&e)),
+        },
     };
-    match in_cache {
-        None => {}
-        Some(Ok(Some(tree))) => {
+    let damaged = in_cache.is_err();
+    let why = match in_cache {
+        Ok(Some(tree)) => {
             let source = Answer::ObjectCache { path: store.path().to_path_buf() };
-            return Ok(Acquired { tree: PinTree::Whole(tree), source, tried });
+            return Ok(Acquired { tree: PinTree::Whole(tree), source, tried, damaged });
         }
-        Some(Ok(None)) => {
-            tried.push(Tried { source: cached, why: "has not fetched it yet".into() })
-        }
-        Some(Err(e @ GitError::WrongTree { .. })) => return Err(wrong(e)),
-        Some(Err(e)) => tried.push(Tried { source: cached, why: message(&e) }),
-    }
+        Ok(None) => "has not fetched it yet".into(),
+        Err(why) => why,
+    };
+    tried.push(Tried { source: cached, why });
 
     cache.try_writing()?;
     // What a drift or a rebase fetched holds the commits of its history too.
@@ -224,7 +227,9 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
             .and_then(|_| store.tree(pin.commit, pin.tree));
         progress.tell(Event::End);
         match imported {
-            Ok(Some(tree)) => return Ok(Acquired { tree: PinTree::Whole(tree), source, tried }),
+            Ok(Some(tree)) => {
+                return Ok(Acquired { tree: PinTree::Whole(tree), source, tried, damaged });
+            }
             Ok(None) => tried.push(Tried {
                 source: shown.into(),
                 why: "its objects were taken out of the cache again".into(),
@@ -251,10 +256,10 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
             let why = why.strip_prefix(&format!("{}: ", part.source)).unwrap_or(&why).to_owned();
             Tried { source: part.source, why }
         }));
-        return Err(AcquireError::Nowhere { commit: pin.commit, tried });
+        return Err(AcquireError::Nowhere { commit: pin.commit, tried, damaged });
     }
     let source = Answer::Snapshots { coverage };
-    Ok(Acquired { tree: PinTree::Proven(tree), source, tried })
+    Ok(Acquired { tree: PinTree::Proven(tree), source, tried, damaged })
 }
 
 impl Answer {

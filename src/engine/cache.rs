@@ -124,12 +124,17 @@ impl Cache {
             .map_err(|source| CacheError::Root { path: self.root.clone(), source })
     }
 
-    /// A folder in the cache, made where it is not there yet.
+    /// A folder in the cache, made where it is not there yet. A file of the cache that
+    /// stands in its place, or above it, is none of ours and goes.
     ///
     /// # Errors
     /// It cannot be made.
     pub fn folder(&self, name: &str) -> Result<PathBuf, CacheError> {
         let path = self.root.join(name);
+        let in_cache = path.ancestors().take_while(|above| *above != self.root);
+        for file in in_cache.filter(|above| above.symlink_metadata().is_ok_and(|m| m.is_file())) {
+            remove(file)?;
+        }
         match std::fs::create_dir_all(&path) {
             Ok(()) => Ok(path),
             Err(source) => Err(CacheError::Write { path, source }),

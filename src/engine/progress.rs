@@ -10,6 +10,8 @@ pub enum Event<'a> {
     At(u64, u64),
     /// Nothing happens until another process is done.
     Waiting(&'a str),
+    /// Something was found that a person should know.
+    Note(&'a str),
     /// The part that began last is over.
     End,
 }

@@ -2,13 +2,20 @@
 
 use std::borrow::Cow;
 
+use crate::source::SnapshotSource;
+
 /// What stands in the place of a login.
 const HIDDEN: &str = "***";
 
 /// A text whose URLs have `***` for what stands before the `@` of their host: a
-/// password, or a token in the place of the name.
+/// password, or a token in the place of the name. So has an address of the form
+/// `name:password@host:path`, if it is the whole text; one without a password has no
+/// secret in it.
 #[must_use]
 pub fn hidden(text: &str) -> Cow<'_, str> {
+    if let Some(length) = scp_login(text) {
+        return format!("{HIDDEN}{}", &text[length..]).into();
+    }
     let mut shown = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("://") {
@@ -26,6 +33,18 @@ pub fn hidden(text: &str) -> Cow<'_, str> {
         true => text.into(),
         false => (shown + rest).into(),
     }
+}
+
+/// How long the login with a password is that an address begins with, which has no
+/// scheme: as git has it, a `:` comes before any `/`.
+fn scp_login(address: &str) -> Option<usize> {
+    let (name, rest) = address.split_once(':')?;
+    let is_one = !name.contains('/') && !rest.starts_with("//");
+    let is_address = is_one && !address.contains(char::is_whitespace);
+    // A released tree, named where a repository was to be, has none.
+    let is_login = is_address && address.parse::<SnapshotSource>().is_err();
+    // What follows the last sign is shown: a password may have one too.
+    Some(name.len() + 1 + rest.rfind('@').filter(|_| is_login)?)
 }
 
 /// How long the login is that a URL has behind its scheme.
@@ -61,6 +80,15 @@ mod tests {
             ("of `ssh://me:secret@h` and git://t@h, say", "of `ssh://***@h` and git://***@h, say"),
             ("https://host/ and a@b", "https://host/ and a@b"),
             ("é://é:é@é é", "é://***@é é"),
+            ("me:secret@host:/a", "***@host:/a"),
+            ("me:s@cr/et@host:a", "***@host:a"),
+            ("me:secret@host", "***@host"),
+            ("git@host:a/b", "git@host:a/b"),
+            ("/a:b@c", "/a:b@c"),
+            ("./me:secret@host:/a", "./me:secret@host:/a"),
+            ("crate:a@1.0.0:b/c", "crate:a@1.0.0:b/c"),
+            ("file://me:secret@host/a", "file://***@host/a"),
+            ("file:me:secret@host/a", "***@host/a"),
         ] {
             assert_eq!(hidden(text), shown);
         }

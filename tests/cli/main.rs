@@ -4,9 +4,13 @@
 
 mod apply;
 mod bump;
+mod cache;
+mod cargo_home;
 mod cases;
+mod doctor;
 mod env;
 mod kernels;
+mod pin;
 mod project;
 mod published;
 mod released;
@@ -24,9 +28,13 @@ fn main() -> ExitCode {
     let mut suite = Suite::new();
     apply::add(&mut suite);
     bump::add(&mut suite);
+    cache::add(&mut suite);
+    cargo_home::add(&mut suite);
     cases::add(&mut suite);
+    doctor::add(&mut suite);
     env::add(&mut suite);
     kernels::add(&mut suite);
+    pin::add(&mut suite);
     published::add(&mut suite);
     released::add(&mut suite);
     remedies::add(&mut suite);

@@ -8,37 +8,34 @@ use overlay_tests_support::crates;
 use overlay_tests_support::server::Files;
 use overlay_tests_support::{Need, Suite};
 
+use crate::cache::spoil_pack;
 use crate::project::{Project, git};
-use crate::sources::spoil_pack;
 use crate::tool::Run;
 
 /// Adds the tests.
 pub fn add(suite: &mut Suite) {
     let needs = || [Need::program("git", "git"), Need::program("cargo", "Rust")];
-    suite.test_needing("fetch/a damaged archive of cargo's is fetched again", needs(), damaged);
-    suite.test_needing("fetch/a lock that cargo cannot read is made anew", needs(), broken_lock);
     suite.test_needing("apply/a-partial-tree-asks-again", needs(), partial_asks_again);
     suite.test_needing("apply/a-bridge-that-fails-is-told-as-a-cause", needs(), failing_bridge);
     suite.test_needing("apply/at-a-package-without-its-folder", needs(), no_folder);
     suite.test_needing("apply/at-a-package-the-pin-does-not-name", needs(), unnamed);
     suite.test_needing("apply/at-a-package-of-another-tree", needs(), other_tree);
     suite.test_needing("apply/at-a-vendored-package", needs(), vendored);
-    suite.test_needing("apply/offline leaves a damaged package alone", needs(), left_alone);
     suite.test_needing("apply/offline over a damaged cache takes releases", needs(), past_cache);
     suite.test_needing("apply/at-a-release-that-breaks-a-contract", needs(), broken_contract);
 }
 
-const SAMPLE: &str = "crate:overlay-sample@1.2.3";
+pub const SAMPLE: &str = "crate:overlay-sample@1.2.3";
 
 /// A project whose pin's two files lie in `vendor/up` of a crate, and whose
 /// upstream nobody reaches.
-struct Setting {
-    project: Project,
+pub struct Setting {
+    pub project: Project,
     files: Files,
 }
 
 impl Setting {
-    fn new(sources: &[(&str, &str)]) -> Self {
+    pub fn new(sources: &[(&str, &str)]) -> Self {
         let project = Project::new();
         let files = Files::start();
         let home = project.tool.path("cargo-home");
@@ -71,64 +68,20 @@ impl Setting {
         self.project.write("mlx-pin.toml", &format!("{facts}[[snapshot]]{snapshot}"));
     }
 
-    fn run(&self, arguments: &[&str]) -> Run {
+    pub fn run(&self, arguments: &[&str]) -> Run {
         let home = self.project.tool.path("cargo-home").display().to_string();
         self.project.tool.run_with(&[("CARGO_HOME", &home)], arguments)
     }
 
     /// A file or folder in cargo's home: `cache` or `src`.
-    fn in_home(&self, part: &str, name: &str) -> PathBuf {
+    pub fn in_home(&self, part: &str, name: &str) -> PathBuf {
         let registry = self.project.tool.path("cargo-home/registry").join(part);
         let index = fs::read_dir(registry).unwrap().next().unwrap().unwrap();
         index.path().join(name)
     }
 }
 
-const WHOLE: [(&str, &str); 2] = [("vendor/up/a.txt", "a\n"), ("vendor/up/d/b.txt", "b\n")];
-
-fn damaged() {
-    let setting = Setting::new(&WHOLE);
-    let first = setting.run(&["fetch"]);
-    first.assert_status(0);
-    let all = "whole all 2 files";
-    assert!(first.stdout().contains(all), "{}", first.shown());
-    assert!(!first.stdout().contains("partial"), "{}", first.shown());
-
-    let archive = setting.in_home("cache", "overlay-sample-1.2.3.crate");
-    fs::remove_dir_all(setting.in_home("src", "overlay-sample-1.2.3")).unwrap();
-    let bytes = fs::read(&archive).unwrap();
-    fs::write(&archive, &bytes[..bytes.len() / 2]).unwrap();
-    let offline = setting.run(&["fetch", "--offline"]);
-    offline.assert_status(4);
-    let told = format!("`{}` is damaged, and the network is off limits", archive.display());
-    assert!(offline.stderr().contains(&told), "{}", offline.shown());
-
-    let again = setting.run(&["fetch"]);
-    again.assert_status(0);
-    assert!(again.stdout().contains(all), "{}", again.shown());
-    assert_eq!(fs::read(&archive).unwrap(), bytes);
-}
-
-fn broken_lock() {
-    let setting = Setting::new(&WHOLE);
-    setting.run(&["fetch"]).assert_status(0);
-    let lock = setting.project.tool.path(".cache/crates/overlay-sample-1.2.3/Cargo.lock");
-    let offline = |what: &str| {
-        let run = setting.run(&["fetch", "--offline"]);
-        run.assert_status(0);
-        assert!(run.stdout().contains("whole all 2 files"), "{what}: {}", run.shown());
-        assert!(lock.is_file(), "{what}");
-    };
-    for text in
-        ["version = 99\n[[package]]\nname = \"a\"\nversion = \"1.0.0\"\n", "package = 1\n", "{"]
-    {
-        fs::write(&lock, text).unwrap();
-        offline(text);
-    }
-    fs::remove_file(&lock).unwrap();
-    fs::create_dir(&lock).unwrap();
-    offline("a folder");
-}
+pub const WHOLE: [(&str, &str); 2] = [("vendor/up/a.txt", "a\n"), ("vendor/up/d/b.txt", "b\n")];
 
 /// A source that had no answer when a partial tree was laid is named, with the
 /// command that asks it again.
@@ -287,31 +240,6 @@ fn vendored() {
     assert!(part.stderr().contains(told), "{}", part.shown());
 }
 
-/// cargo goes on using what it has, whatever is wrong with it.
-fn left_alone() {
-    let setting = Setting::new(&WHOLE);
-    setting.run(&["fetch"]).assert_status(0);
-    let archive = setting.in_home("cache", "overlay-sample-1.2.3.crate");
-    let unpacked = setting.in_home("src", "overlay-sample-1.2.3");
-    fs::write(unpacked.join("vendor/up/a.txt"), "edited\n").unwrap();
-    let bytes = fs::read(&archive).unwrap();
-    fs::write(&archive, &bytes[..bytes.len() / 2]).unwrap();
-    let offline = setting.run(&["apply", "--offline", "--out", "out"]);
-    offline.assert_status(0);
-    assert!(offline.stdout().contains("1 of 2 files are"), "{}", offline.shown());
-    let told = format!("`{}` is damaged, and the network is off limits", archive.display());
-    assert!(offline.stderr().contains(&told), "{}", offline.shown());
-    for file in [".cargo-ok", "Cargo.toml", "vendor/up/d/b.txt"] {
-        assert!(unpacked.join(file).is_file(), "{file}");
-    }
-    assert_ne!(fs::read(unpacked.join(".cargo-ok")).unwrap(), b"damaged");
-    // With the network all is mended.
-    let whole = setting.run(&["apply", "--out", "out", "--force"]);
-    whole.assert_status(0);
-    assert!(!whole.stdout().contains("partial"), "{}", whole.shown());
-    assert_eq!(fs::read(&archive).unwrap(), bytes);
-}
-
 /// Wherever the damage in the object cache is: at its beginning, or in one file.
 fn past_cache() {
     let setting = Setting::new(&WHOLE);
@@ -321,14 +249,20 @@ fn past_cache() {
         let _ = fs::remove_dir_all(setting.project.tool.path(".cache/git"));
         setting.run(&["fetch", "--from", "clone"]).assert_status(0);
         spoil_pack(&setting.project, at);
-        for command in [&["apply", "--out", "out", "--force"][..], &["fetch"]] {
-            let run = setting.run(&[command, &["--offline"]].concat());
-            run.assert_status(0);
-            assert!(run.stdout().contains("not from the object cache: "), "{}", run.shown());
-            assert!(run.stdout().contains("is damaged"), "{}", run.shown());
-            assert!(run.stdout().contains(SAMPLE), "{}", run.shown());
+        for command in [&["apply", "--out", "out"][..], &["fetch"]] {
+            for (option, told) in [
+                (&["--offline"][..], "warning: the object cache is damaged: without --offline"),
+                (&[], "warning: the object cache is damaged, and stays as it is until"),
+            ] {
+                let _ = fs::remove_dir_all(setting.project.tool.path("out"));
+                let run = setting.run(&[command, option].concat());
+                run.assert_status(0);
+                assert!(run.stdout().contains("not from the object cache: "), "{}", run.shown());
+                assert!(run.stdout().contains("is damaged"), "{}", run.shown());
+                assert!(run.stdout().contains(SAMPLE), "{}", run.shown());
+                assert!(run.stderr().contains(told), "{}", run.shown());
+            }
         }
-        let _ = fs::remove_dir_all(setting.project.tool.path("out"));
     }
 }
 

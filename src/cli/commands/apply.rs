@@ -84,7 +84,9 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     let pin = project.select(args.source.pin.as_deref())?;
     match lay_once(&args, &project, pin, ui) {
         // Found only when a file was read. Nothing is written before all are.
-        Err(error) if error.reason.as_deref() == Some(DAMAGED) && args.source.mend(pin, ui)? => {
+        Err(error)
+            if error.reason.as_deref() == Some(DAMAGED) && args.source.pass_over_damage(pin)? =>
+        {
             lay_once(&args, &project, pin, ui)
         }
         done => done,

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use mlx_overlay_engine::acquire::{
-    AcquireError, Acquired, Named, Request, UPSTREAM_VARIABLE, acquire,
+    AcquireError, Acquired, Answer, Named, Request, UPSTREAM_VARIABLE, acquire,
 };
 use mlx_overlay_engine::cache::Cache;
-use mlx_overlay_engine::git::{GitError, Limits, Store, folder_of};
+use mlx_overlay_engine::git::{GitError, Limits, Store};
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::registry::{Coverage, Network};
 use mlx_overlay_engine::snapshot::Tree;
@@ -89,36 +89,48 @@ impl SourceArgs {
             cargo_home: cargo_home(),
             progress: &teller,
         };
-        acquire(&request).map_err(|error| match (error, &self.damaged) {
-            (error @ AcquireError::Nowhere { .. }, Some(_)) => CommandError::from(error)
-                .hint("the object cache is damaged: without --offline it is fetched again"),
-            (error, _) => error.into(),
-        })
+        let acquired = acquire(&request);
+        drop(teller);
+        let stays = match network {
+            Network::OffLimits => {
+                "the object cache is damaged: without --offline it is fetched again"
+            }
+            Network::Allowed => {
+                "the object cache is damaged, and stays as it is until `overlay fetch` finds the \
+                 pin in a git repository"
+            }
+        };
+        match acquired {
+            Err(error @ AcquireError::Nowhere { damaged: true, .. }) => {
+                Err(CommandError::from(error).hint(stays))
+            }
+            Ok(acquired) if acquired.damaged => {
+                match acquired.source {
+                    Answer::Snapshots { .. } => ui.warn(stays),
+                    _ => ui.note("the object cache was damaged; it is fetched again, and whole"),
+                }
+                Ok(acquired)
+            }
+            acquired => Ok(acquired?),
+        }
     }
 
     /// Reads all of the pin's objects that are in the cache. Where they are damaged
-    /// the cache is dropped, so that they are fetched again; or it is passed over,
-    /// where nothing may be fetched. Says whether they were.
+    /// the cache is passed over from here on, until others have taken its place. Says
+    /// whether they are.
     ///
     /// # Errors
-    /// The cache cannot be used or written.
-    pub fn mend(&mut self, pin: &Pin, ui: &mut Ui) -> Result<bool, CommandError> {
+    /// The cache cannot be used.
+    pub fn pass_over_damage(&mut self, pin: &Pin) -> Result<bool, CommandError> {
         let store = Store::new(&Cache::of_user()?, &pin.upstream);
         let here = match store.tree(pin.commit, pin.tree) {
             Ok(None) => return Ok(false),
             Ok(Some(_)) => store.prove(pin.commit, pin.tree).map(drop),
             Err(e) => Err(e),
         };
-        let folder = self.named().and_then(|named| folder_of(named.address()));
-        let at_hand = folder.is_some_and(|folder| folder.is_dir());
         match here {
             Err(e @ (GitError::Damaged { .. } | GitError::Open { .. })) => {
-                if ui.offline() && !at_hand {
-                    self.damaged = Some(message(&e));
-                    return Ok(true);
-                }
-                ui.warn(format!("{e}; it is fetched again"));
-                store.discard(&Teller::new(ui))?;
+                self.damaged = Some(message(&e));
                 Ok(true)
             }
             Err(e) => Err(e.into()),
@@ -148,7 +160,7 @@ pub fn cargo_home() -> Option<PathBuf> {
 pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
     let pin = args.source.pin()?;
-    args.source.mend(&pin, ui)?;
+    args.source.pass_over_damage(&pin)?;
     let acquired = args.source.acquire(&pin, ui)?;
     print(&pin, &acquired, ui);
     Ok(Outcome::Done)

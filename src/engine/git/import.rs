@@ -1,16 +1,18 @@
 //! Bringing one commit into a [`Store`]: from a repository on this machine or
 //! from a server, without its history.
 
+use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 
-use git2::{AutotagOption, Direction, ErrorCode, FetchOptions, RemoteCallbacks, Repository};
+use git2::{AutotagOption, Direction, FetchOptions, RemoteCallbacks, Repository};
 
-use super::store::{Store, mark, prove};
+use super::store::{Store, prove};
 use super::{GitError, http, to_oid};
-use crate::cache::{self, CacheError, Lock};
+use crate::cache::{self, CacheError};
 use crate::progress::{Event, Progress};
 use crate::secret::hidden;
 use crate::snapshot::ObjectId;
@@ -75,8 +77,13 @@ pub fn folder_of(address: &str) -> Option<PathBuf> {
 }
 
 fn address_of(from: &str) -> Result<Address<'_>, GitError> {
-    if let Some(path) = from.strip_prefix("file://") {
-        return Ok(Address::Folder(path.into()));
+    if let Some(named) = from.strip_prefix("file:")
+        && !Path::new(from).exists()
+    {
+        return match folder_named(named) {
+            Some(path) => Ok(Address::Folder(path)),
+            None => Err(GitError::FileUrl { url: hidden(from).into() }),
+        };
     }
     match from.split_once("://") {
         None if Path::new(from).exists() || !from.contains(':') => Ok(Address::Folder(from.into())),
@@ -85,14 +92,49 @@ fn address_of(from: &str) -> Result<Address<'_>, GitError> {
     }
 }
 
+/// The folder of a file URL, given what stands behind its scheme: a full path, or
+/// `//`, this machine or nothing, and a full path.
+fn folder_named(url: &str) -> Option<PathBuf> {
+    let path = match url.strip_prefix("//") {
+        Some(rest) => {
+            let (host, path) = rest.split_at(rest.find('/')?);
+            (host.is_empty() || host.eq_ignore_ascii_case("localhost")).then_some(path)?
+        }
+        None => url.strip_prefix('/').map(|_| url)?,
+    };
+    Some(OsString::from_vec(unescaped(path.as_bytes())).into())
+}
+
+/// With the byte that each `%` and two digits stand for; as it is where they stand for
+/// none that a path can have.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, after)) = rest.split_first() {
+        let digit = |at: usize| char::from(*after.get(at)?).to_digit(16);
+        let byte = digit(0).zip(digit(1)).map(|(high, low)| (16 * high + low) as u8);
+        let (byte, after) = match byte.filter(|byte| first == b'%' && *byte != 0) {
+            Some(byte) => (byte, &after[2..]),
+            None => (first, after),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+    bytes
+}
+
 impl Store {
     /// Brings `commit`, without its history, from the folder or URL `from`,
     /// and reads every object once to prove that all are there. Gives the
     /// number of files. Waits while another process writes to the store.
     ///
+    /// The store is made anew aside, and takes the place of the old one when it is
+    /// whole. The other commits that the old one has whole go with it.
+    ///
     /// # Errors
     /// There is no such commit or repository, the server cannot be reached or
-    /// goes silent, or the commit's root tree is not `tree`.
+    /// goes silent, or the commit's root tree is not `tree`. The old store is as it
+    /// was then.
     pub fn import(
         &self,
         commit: ObjectId,
@@ -102,86 +144,50 @@ impl Store {
         progress: &dyn Progress,
     ) -> Result<usize, GitError> {
         let address = address_of(from)?;
+        let _lock = self.lock(progress)?;
+        self.settle()?;
+        if self.marks()?.contains(&commit) {
+            match self.prove(commit, tree) {
+                // Another process was at it, and had the lock before.
+                Ok(files) => return Ok(files),
+                Err(e @ GitError::WrongTree { .. }) => return Err(e),
+                Err(_) => {}
+            }
+        }
+        let aside = self.aside();
         let bring = || {
-            let (lock, repository) = self.open_locked(progress)?;
             progress.tell(Event::Begin(&format!("fetching {commit} from {}", hidden(from))));
+            let into = aside.make()?;
             match &address {
-                Address::Folder(path) => copy(&repository, path, commit, progress)?,
-                Address::Server(url) => fetch(&repository, url, commit, limits, progress)?,
+                Address::Folder(path) => copy(&into, path, commit, progress)?,
+                Address::Server(url) => fetch(&into, url, commit, limits, progress)?,
             }
             progress.tell(Event::End);
-            Ok::<Lock, GitError>(lock)
-        };
-        let mut lock = bring()?;
-        let files = match self.prove(commit, tree) {
-            // Objects that were here before: without them, once more.
-            Err(GitError::Damaged { .. } | GitError::Open { .. }) => {
-                // Unless what was copied is the damage: then the others stay.
-                if let Address::Folder(path) = &address {
-                    prove(path, commit, tree)?;
+            let files = match (aside.prove(commit, tree), &address) {
+                // What was copied is the damage: it is told where it is.
+                (Err(e), Address::Folder(path)) => {
+                    return Err(prove(path, commit, tree).err().unwrap_or(e));
                 }
-                self.remove()?;
-                drop(lock);
-                lock = bring()?;
-                self.prove(commit, tree)?
+                (proven, _) => proven?,
+            };
+            for other in self.marks()?.into_iter().filter(|other| *other != commit) {
+                self.carry(other, &aside, &into, progress)?;
             }
-            proven => proven?,
+            aside.mark_whole(&into, commit)?;
+            self.give_way(&aside)?;
+            Ok(files)
         };
-        self.mark_whole(commit)?;
-        drop(lock);
-        Ok(files)
-    }
-
-    /// Takes the store away, so that its objects are fetched anew.
-    ///
-    /// # Errors
-    /// The cache cannot be written.
-    pub fn discard(&self, progress: &dyn Progress) -> Result<(), GitError> {
-        let (_lock, repository) = self.open_locked(progress)?;
-        drop(repository);
-        self.remove()
-    }
-
-    /// Takes the lock, and makes the repository where there is none.
-    fn open_locked(&self, progress: &dyn Progress) -> Result<(Lock, Repository), GitError> {
-        let folder = self.path().parent().expect("the store is in a folder of the cache");
-        std::fs::create_dir_all(folder)
-            .map_err(|source| CacheError::Write { path: folder.to_path_buf(), source })?;
-        let lock = Lock::wait(&self.path().with_extension("lock"), "fetching", progress)?;
-        let failed = |source| GitError::Open { path: self.path().to_path_buf(), source };
-        let repository = match Repository::open_bare(self.path()) {
-            Ok(repository) => repository,
-            // It is another user's: not ours to make anew.
-            Err(e) if e.code() == ErrorCode::Owner => return Err(failed(e)),
-            Err(_) => {
-                // Not there, or not whole: a cache may be made anew.
-                self.remove()?;
-                Repository::init_bare(self.path()).map_err(failed)?
-            }
-        };
-        Ok((lock, repository))
-    }
-
-    /// Says that every object of `commit` is here.
-    fn mark_whole(&self, commit: ObjectId) -> Result<(), GitError> {
-        let failed = |source| GitError::Open { path: self.path().to_path_buf(), source };
-        let repository = Repository::open_bare(self.path()).map_err(failed)?;
-        // One that cannot be read, or is a folder, cannot be written over either.
-        cache::remove(&self.path().join(mark(commit)))?;
-        repository
-            .reference(&mark(commit), to_oid(commit), true, "every object was read")
-            .map_err(failed)?;
-        Ok(())
-    }
-
-    /// Takes the repository away; the lock must be held.
-    fn remove(&self) -> Result<(), GitError> {
-        Ok(cache::remove(self.path())?)
+        let brought = bring();
+        if brought.is_err() {
+            // What is left is found and cleared by the next import.
+            let _ = cache::remove(aside.path());
+        }
+        brought
     }
 }
 
 /// Copies a commit's objects out of a repository on this machine.
-fn copy(
+pub(super) fn copy(
     into: &Repository,
     path: &Path,
     commit: ObjectId,
@@ -331,4 +337,31 @@ fn limit_git_protocol() {
         // Without it a dead `git://` server ends by the system's own limits.
         drop(set);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_url_names_a_folder_of_this_machine() {
+        for (url, folder) in [
+            ("file:///a/b", "/a/b"),
+            ("file://localhost/a/b", "/a/b"),
+            ("file://LOCALHOST/a", "/a"),
+            ("file:/a", "/a"),
+            ("file:///a%20b/%c3%a9/100%/%zz%00", "/a b/é/100%/%zz%00"),
+            ("/a%20b", "/a%20b"),
+            ("a/b", "a/b"),
+        ] {
+            assert_eq!(folder_of(url).as_deref(), Some(Path::new(folder)), "{url}");
+        }
+        for url in
+            ["file://", "file:", "file:a", "file://host/a", "file://a", "file://me:secret@host/a"]
+        {
+            let Err(error) = address_of(url) else { panic!("{url}") };
+            assert!(matches!(error, GitError::FileUrl { .. }), "{error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+    }
 }

@@ -4,6 +4,8 @@
 //! commit's files read from one, a [`History`] a repository with many commits,
 //! and a [`Mirror`] the one that the cache keeps for who has no clone.
 
+#[cfg(feature = "fetch")]
+mod aside;
 mod history;
 #[cfg(feature = "fetch")]
 mod http;
@@ -152,6 +154,12 @@ pub enum GitError {
         /// The address.
         url: String,
     },
+    /// A file URL that names no folder of this machine.
+    #[error("{url}: names no folder of this machine; a file URL is file:/// and its full path")]
+    FileUrl {
+        /// The URL.
+        url: String,
+    },
     /// The cache cannot be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
@@ -170,6 +178,7 @@ impl GitError {
                 | Self::Unreachable { .. }
                 | Self::ById { .. }
                 | Self::Scheme { .. }
+                | Self::FileUrl { .. }
         )
     }
 }

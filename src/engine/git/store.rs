@@ -13,7 +13,7 @@ use crate::secret::hidden;
 use crate::snapshot::{Mode, ObjectId};
 
 /// Names, in the cache, the commits all of whose objects are there.
-const WHOLE: &str = "refs/mlx-overlay/whole";
+pub(super) const WHOLE: &str = "refs/mlx-overlay/whole";
 
 /// The object cache of one upstream. Making one touches nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,11 @@ impl Store {
     /// The store of the upstream with this URL.
     #[must_use]
     pub fn new(cache: &Cache, upstream: &str) -> Self {
-        Self { path: place(cache, upstream, "git") }
+        Self::at(place(cache, upstream, "git"))
+    }
+
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self { path }
     }
 
     /// The repository's folder.
@@ -54,6 +58,12 @@ impl Store {
             return Err(GitError::WrongTree { commit, found, wanted: tree });
         }
         GitTree::read(&objects, to_oid(tree)).map(Some)
+    }
+
+    /// The root tree of a commit.
+    #[cfg(feature = "fetch")]
+    pub(super) fn root_tree(&self, commit: ObjectId) -> Result<ObjectId, GitError> {
+        root_tree(&Objects::open(&self.path)?, commit)
     }
 
     /// Reads every object of `commit` and checks it against its id. Gives

@@ -42,7 +42,12 @@ impl Registry<'_> {
             (Err(kind), network)
                 if kind == io::ErrorKind::NotFound || network == Network::Allowed =>
             {
-                self.mend_crate(wanted, root)?;
+                self.mend_crate(wanted, root).map_err(|e| match (e, network) {
+                    (RegistryError::Tool { .. }, Network::OffLimits) => {
+                        RegistryError::Offline { package: wanted.to_string() }
+                    }
+                    (e, _) => e,
+                })?;
                 whole()
             }
             (found, _) => found,

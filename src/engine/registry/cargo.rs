@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::kept::is_marked;
 use super::{MARKER, Network, Registry, RegistryError};
 use crate::source::CrateSource;
 
 /// No marker of cargo's: it holds another for one of a broken unpacking.
-const SPOILT: &[u8] = b"damaged";
+pub(super) const SPOILT: &[u8] = b"damaged";
 
 impl Registry<'_> {
     /// The folder of a crate's unpacked source, fetched if it is not there.
@@ -19,6 +20,12 @@ impl Registry<'_> {
     /// fetched.
     pub fn crate_source(&self, wanted: &CrateSource) -> Result<PathBuf, RegistryError> {
         let _lock = self.lock()?;
+        // cargo clears a folder without its marker, whatever a person did there.
+        let (_, unmarked) = self.unpackings(wanted);
+        self.keeping(&unmarked, || self.found(wanted))
+    }
+
+    fn found(&self, wanted: &CrateSource) -> Result<PathBuf, RegistryError> {
         let manifest = self.manifest(wanted)?;
         let text = manifest.to_string_lossy().into_owned();
         let mut here = self.unpacked(wanted, &text);
@@ -33,25 +40,47 @@ impl Registry<'_> {
             (Ok(folder), _) => Ok(folder),
             (Err(none @ RegistryError::NoTool { .. }), _) => Err(none),
             (Err(_), Network::OffLimits) => {
-                Err(match self.damaged_archives(&manifest).into_iter().next() {
+                let damaged = || match self.damaged_archives(&manifest).into_iter().next() {
                     Some(path) => RegistryError::Archive { package: wanted.to_string(), path },
                     None => RegistryError::Offline { package: wanted.to_string() },
-                })
+                };
+                self.unpacked_before(wanted, &manifest).ok_or_else(damaged)
             }
             (Err(_), Network::Allowed) => {
                 self.begin(&format!("fetching {wanted} with cargo"));
-                if let Err(failed) = self.fetch(&text) {
+                let fetched = self.fetch(&text).or_else(|failed| {
                     // cargo takes an archive that is there for a whole one.
                     let damaged = self.damaged_archives(&manifest);
                     if damaged.is_empty() {
                         return Err(failed);
                     }
                     self.begin(&format!("fetching {wanted} again with cargo: it was damaged"));
-                    self.fetch_without(&damaged, || self.fetch(&text))?;
+                    self.fetch_without(&damaged, || self.fetch(&text))
+                });
+                match fetched {
+                    Ok(()) => self.unpacked(wanted, &text),
+                    Err(failed) => self.unpacked_before(wanted, &manifest).ok_or(failed),
                 }
-                self.unpacked(wanted, &text)
             }
         }
+    }
+
+    /// Where cargo unpacked the crate, of which it lost the archive since, or one that
+    /// the crate depends on. Only what an index states is proven later.
+    fn unpacked_before(&self, wanted: &CrateSource, manifest: &Path) -> Option<PathBuf> {
+        stated_sum(manifest, wanted)?;
+        let (marked, _) = self.unpackings(wanted);
+        marked.into_iter().next()
+    }
+
+    /// The folders in cargo's home of a crate's source: those that cargo marked as
+    /// whole, and the others.
+    fn unpackings(&self, wanted: &CrateSource) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let Some(home) = &self.cargo_home else { return Default::default() };
+        let name = format!("{}-{}", wanted.name, wanted.version);
+        let indexes = std::fs::read_dir(home.join("registry/src")).into_iter().flatten();
+        let folders = indexes.filter_map(|index| Some(index.ok()?.path().join(&name)));
+        folders.filter(|folder| folder.is_dir()).partition(|folder| is_marked(folder))
     }
 
     fn fetch(&self, manifest: &str) -> Result<(), RegistryError> {
@@ -156,13 +185,13 @@ impl Registry<'_> {
         let whole = std::fs::read(&marker).map_err(failed(&marker))?;
         write(SPOILT)?;
         self.begin(&format!("unpacking {wanted} again with cargo"));
-        let unpacked = self.fetch_without(&damaged, || match self.network {
+        let offline = ["fetch", "--offline", "--color", "never", "--manifest-path", &text];
+        let fetch = || match self.network {
             Network::Allowed => self.fetch(&text),
-            Network::OffLimits => {
-                let offline = ["fetch", "--offline", "--color", "never", "--manifest-path", &text];
-                self.run("cargo", &offline).map(drop)
-            }
-        });
+            Network::OffLimits => self.run("cargo", &offline).map(drop),
+        };
+        let unpacked =
+            self.keeping(&[folder.to_path_buf()], || self.fetch_without(&damaged, fetch));
         // Where cargo had nothing to unpack, all is as it was.
         if unpacked.is_err() && std::fs::read(&marker).is_ok_and(|bytes| bytes == SPOILT) {
             write(&whole)?;
@@ -189,6 +218,9 @@ impl Registry<'_> {
         for (file, text) in [(&manifest, text.as_str()), (&folder.join("lib.rs"), "")] {
             if std::fs::read(file).is_ok_and(|there| there == text.as_bytes()) {
                 continue;
+            }
+            if file.is_dir() {
+                crate::cache::remove(file)?;
             }
             std::fs::write(file, text)
                 .map_err(|source| crate::cache::CacheError::Write { path: file.clone(), source })?;

@@ -5,6 +5,7 @@
 mod archive;
 mod bridge;
 mod cargo;
+mod kept;
 mod pip;
 mod proven;
 mod released;

@@ -8,6 +8,7 @@ mod history;
 mod pin;
 mod registry;
 mod repository;
+mod store;
 
 use std::process::ExitCode;
 
@@ -19,5 +20,6 @@ fn main() -> ExitCode {
     history::add(&mut suite);
     pin::add(&mut suite);
     registry::add(&mut suite);
+    store::add(&mut suite);
     suite.run()
 }
