@@ -3,6 +3,7 @@
 //! ```text
 //! <cache>/git/<name>-<8 digits>.git          one upstream's pinned commits (bare)
 //! <cache>/git/<name>-<8 digits>.history.git  its history, where it was needed (bare)
+//! <cache>/git/<name>-<8 digits>.git.new      the next of the pinned commits, while it is made
 //! <cache>/git/….lock                         held while objects are written
 //! <cache>/crates/<name>-<version>/           a throw-away manifest a crate
 //! <cache>/wheels/<wheel>.whl                 downloaded wheels
@@ -132,14 +133,25 @@ impl Cache {
     pub fn folder(&self, name: &str) -> Result<PathBuf, CacheError> {
         let path = self.root.join(name);
         let in_cache = path.ancestors().take_while(|above| *above != self.root);
-        for file in in_cache.filter(|above| above.symlink_metadata().is_ok_and(|m| m.is_file())) {
-            remove(file)?;
+        for folder in in_cache.collect::<Vec<_>>().into_iter().rev() {
+            make(folder)?;
         }
-        match std::fs::create_dir_all(&path) {
-            Ok(()) => Ok(path),
-            Err(source) => Err(CacheError::Write { path, source }),
-        }
+        std::fs::create_dir_all(&path)
+            .map(|()| path.clone())
+            .map_err(|source| CacheError::Write { path, source })
     }
+}
+
+/// Makes a folder of the cache. A file in its place is none of ours, and goes.
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn make(folder: &Path) -> Result<(), CacheError> {
+    if folder.symlink_metadata().is_ok_and(|there| there.is_file()) {
+        remove(folder)?;
+    }
+    std::fs::create_dir_all(folder)
+        .map_err(|source| CacheError::Write { path: folder.to_path_buf(), source })
 }
 
 /// Takes away what stands at a path of the cache, a file or a folder.

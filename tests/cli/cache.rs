@@ -55,9 +55,11 @@ fn folders() {
     again(&["--from", "clone"], "from clone");
     again(&["--offline"], "from the object cache");
     assert!(mark.is_file() && lock.is_file());
-    fs::remove_dir_all(&store).unwrap();
-    fs::write(&store, "").unwrap();
-    again(&["--from", "clone"], "from clone");
+    for path in [store.as_path(), store.parent().unwrap()] {
+        fs::remove_dir_all(path).unwrap();
+        fs::write(path, "").unwrap();
+        again(&["--from", "clone"], "from clone");
+    }
 }
 
 /// What nobody read before is found damaged when the tree is laid.
@@ -66,8 +68,11 @@ fn damage_when_laying() {
     project.tool.run(["fetch", "--from", "clone"]).assert_status(0);
     // The last object is a file's, and the pack's own checksum has 20 bytes.
     spoil_pack(&project, |length| length - 26);
+    // A dry run reads what would be written, and ends as the other does.
+    let dry = project.tool.run(["apply", "--offline", "--dry-run"]);
     let refused = project.tool.run(["apply", "--offline"]);
     refused.assert_status(4);
+    assert_eq!((dry.status(), dry.stderr()), (Some(4), refused.stderr()));
     assert!(refused.stderr().contains("the object cache: "), "{}", refused.shown());
     assert!(refused.stderr().contains("is damaged"), "{}", refused.shown());
     assert!(

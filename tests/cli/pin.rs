@@ -100,6 +100,9 @@ fn pin_faults() {
     let (file, line, run) = place(&project, 3);
     assert_eq!((file.as_str(), line), ("listing", None), "{}", run.shown());
     assert!(run.stderr().contains("listing: hashes to tree"), "{}", run.shown());
+    // Who has git objects is told too.
+    let applied = project.json(&["apply", "--from", "clone"]);
+    assert_eq!(applied["error"], run.json()["error"], "{applied:#}");
     project.write("patches/listing", &listing);
     project.tool.run(["pin", "--pin", "0123456"]).assert_status(2);
     for stray in ["x.PATCH", "all.mbox"] {

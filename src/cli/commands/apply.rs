@@ -114,6 +114,8 @@ fn lay_once(
         return Ok(Outcome::Done);
     }
 
+    // Git objects do not need it. Whoever has none does, and a fault is found before.
+    pin.load_listing()?;
     let acquired = args.source.acquire(pin, ui)?;
     if let Some(survey) = &published
         && !args.force
@@ -131,8 +133,8 @@ fn lay_once(
         _ => (&pin_tree, pin.commit.to_string()),
     };
     let judge = || drift::lay_and_check(&series, &args.groups, &pin_tree, target, &id);
-    // All of the pin's files will be written where nothing is yet.
-    let judged = match published.is_none() && released.is_none() && !args.dry_run {
+    // All of the pin's files will be read where nothing is yet.
+    let judged = match published.is_none() && released.is_none() {
         true => pin_tree.reading_ahead(judge),
         false => judge(),
     };

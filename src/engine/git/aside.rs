@@ -16,9 +16,7 @@ use crate::snapshot::ObjectId;
 impl Store {
     /// Waits while another process writes to the store.
     pub(super) fn lock(&self, progress: &dyn Progress) -> Result<Lock, GitError> {
-        let folder = self.path().parent().expect("the store is in a folder of the cache");
-        std::fs::create_dir_all(folder)
-            .map_err(|source| CacheError::Write { path: folder.to_path_buf(), source })?;
+        cache::make(self.path().parent().expect("the store is in a folder of the cache"))?;
         Ok(Lock::wait(&self.path().with_extension("lock"), "fetching", progress)?)
     }
 

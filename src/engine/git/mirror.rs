@@ -7,7 +7,7 @@ use git2::{Direction, FetchPrune, Repository};
 use super::import::{self, Limits};
 use super::store::{place, prove};
 use super::{GitError, History, to_oid};
-use crate::cache::{Cache, CacheError, Lock};
+use crate::cache::{self, Cache, Lock};
 use crate::progress::{Event, Progress};
 use crate::secret::hidden;
 use crate::snapshot::ObjectId;
@@ -79,9 +79,7 @@ impl Mirror {
         limits: Limits,
         progress: &dyn Progress,
     ) -> Result<(), GitError> {
-        let folder = self.path.parent().expect("the mirror is in a folder of the cache");
-        std::fs::create_dir_all(folder)
-            .map_err(|source| CacheError::Write { path: folder.to_path_buf(), source })?;
+        cache::make(self.path.parent().expect("the mirror is in a folder of the cache"))?;
         let _lock = Lock::wait(&self.path.with_extension("lock"), "fetching", progress)?;
         let repository =
             Repository::open_bare(&self.path).or_else(|_| Repository::init_bare(&self.path));

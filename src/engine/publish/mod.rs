@@ -348,7 +348,8 @@ pub fn is_current(dest: &Path, identity: &Identity) -> Result<bool, PublishError
     }
 }
 
-/// Works out what [`publish`] would do. Reads only.
+/// Works out what [`publish`] would do. Reads only, and all of what would be written:
+/// what cannot be read cannot be written.
 ///
 /// # Errors
 /// As [`publish`].
@@ -360,7 +361,11 @@ pub fn plan(
 ) -> Result<Plan, PublishError> {
     let place = Place::of(dest)?;
     require_ours(&place.work, &[])?;
-    Ok(place::prepare(&place, tree, identity, force)?.plan)
+    let plan = place::prepare(&place, tree, identity, force)?.plan;
+    for path in &plan.write {
+        tree.file(path)?.ok_or_else(|| PublishError::Lost { path: path.clone() })?;
+    }
+    Ok(plan)
 }
 
 /// Brings `tree` to `dest`, whole or not at all.
