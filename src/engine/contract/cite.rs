@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 
-use super::directives::redefined;
+use super::directives::{redefined, undefined};
 use super::text::Ends;
 use super::{Cite, ContractKind, Place, Status, Verdict};
 use crate::cpp::{self, Function, Kind, function, lex};
 use crate::locate::anywhere;
 use crate::merge::{LineMap, lines};
-use crate::snapshot::TreePath;
 
 /// Checks the citation at the pin, and follows it to the target.
 pub(super) fn follow(cite: &Cite, ends: &Ends) -> Verdict {
@@ -58,7 +57,7 @@ pub(super) fn follow(cite: &Cite, ends: &Ends) -> Verdict {
             verdict.moved_to = Some(place.to_string());
             verdict.at(place)
         }
-        None => lost(cite, &now, target, file, is_function, verdict),
+        None => lost(cite, &now, ends, is_function, verdict),
     }
 }
 
@@ -106,12 +105,11 @@ fn stands(
 fn lost(
     cite: &Cite,
     now: &[&Function],
-    target: &[u8],
-    file: &TreePath,
+    ends: &Ends,
     is_function: bool,
     verdict: impl Fn(Status, String) -> Verdict,
 ) -> Verdict {
-    let symbol = &cite.symbol;
+    let (symbol, file) = (&cite.symbol, &ends.path);
     let at = |line: usize| Place { file: file.clone(), first: line, last: line };
     match now {
         [one] if is_function => {
@@ -123,12 +121,28 @@ fn lost(
         }
         [] if is_function => verdict(Status::Broken, format!("`{symbol}` is gone")),
         _ => {
-            let found: Vec<usize> = lines(target)
+            let undefined = undefined((&ends.then, &ends.now), cite.at.first - 1);
+            let found: Vec<usize> = lines(ends.now.bytes())
                 .iter()
                 .enumerate()
-                .filter(|(_, l)| names(l, symbol))
+                .filter(|(i, l)| names(l, symbol) && !undefined.contains(i))
                 .map(|(i, _)| i + 1)
                 .collect();
+            if let [first, ..] = undefined[..] {
+                let stands = found.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+                let stands = match found[..] {
+                    [] => String::new(),
+                    [_] => format!("; it stands on line {stands} all the same"),
+                    _ => format!("; it stands on lines {stands} all the same"),
+                };
+                let line = first + 1;
+                let what =
+                    format!("`{symbol}` is defined no more, line {line} undefines it{stands}");
+                return match found[..] {
+                    [line] => verdict(Status::Changed, what).at(at(line)),
+                    _ => verdict(Status::Broken, what),
+                };
+            }
             match found[..] {
                 [] => verdict(Status::Broken, format!("`{symbol}` is gone")),
                 [line] => {

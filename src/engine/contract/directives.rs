@@ -71,6 +71,18 @@ pub(super) fn redefined(
     }
 }
 
+/// The lines, 0-based, at which a text undefines a macro that the line `was` of the other
+/// defines, where it defines it no more.
+pub(super) fn undefined((then, now): (&Text, &Text), was: usize) -> Vec<usize> {
+    let old = then.directives().iter().find(|d| d.is_definition() && d.lines.contains(&was));
+    let Some(name) = old.and_then(Directive::defines) else { return Vec::new() };
+    let of_name = || now.directives().iter().filter(|d| d.defines() == Some(name));
+    match of_name().any(Directive::is_definition) {
+        true => Vec::new(),
+        false => of_name().map(|d| d.lines.start).collect(),
+    }
+}
+
 /// Whether a file is one that the C preprocessor reads. In others a `#` begins a
 /// comment.
 pub(super) fn has_directives(path: &TreePath) -> bool {

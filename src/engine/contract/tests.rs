@@ -298,6 +298,36 @@ fn a_citation_follows_a_macro_that_says_the_same() {
 }
 
 #[test]
+fn a_citation_of_a_macro_that_is_undefined_says_so() {
+    let header = "int a;\n#define LIMIT 4\nint b;\n";
+    let one = contracts("[[cite]]\nat = 'q.h:2'\nsymbol = 'LIMIT'\nreason = 'r'");
+    let undefined = "`LIMIT` is defined no more, line 2 undefines it";
+    for (to, status, what) in [
+        ("#undef LIMIT\n", Status::Broken, undefined.to_owned()),
+        (
+            "#undef LIMIT\nconstexpr int LIMIT = 4;\n",
+            Status::Changed,
+            format!("{undefined}; it stands on line 3 all the same"),
+        ),
+        (
+            "#undef LIMIT\nint c = LIMIT;\nint d = LIMIT;\n",
+            Status::Broken,
+            format!("{undefined}; it stands on lines 3, 4 all the same"),
+        ),
+        (
+            "#undef LIMIT\n#define LIMIT 5\n",
+            Status::Broken,
+            "the cited line is gone; `LIMIT` is on lines [2, 3]".to_owned(),
+        ),
+    ] {
+        let text = header.replace("#define LIMIT 4\n", to);
+        let verdicts = check(&one, &tree(header, METAL, HOST), &tree(&text, METAL, HOST), "new");
+        let found = verdicts.expect("memory is read").swap_remove(0);
+        assert_eq!((found.status, found.what), (status, what), "{to}");
+    }
+}
+
+#[test]
 fn a_citation_that_is_wrong_at_the_pin_says_so() {
     for (at, symbol, what) in [
         ("q.h:1", "qmv_impl", "at the pin, `qmv_impl` is at 2-10"),
