@@ -19,7 +19,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("history/what-landed-is-dropped-with-its-commit", needs(), landed);
 }
 
-fn upstream() -> PathBuf {
+pub fn upstream() -> PathBuf {
     std::env::var_os("MLX_OVERLAY_UPSTREAM").expect("the need is met").into()
 }
 
@@ -145,7 +145,7 @@ fn at_pin(series: &Series, history: &History, pin: &str) -> Judgement {
     judge(series, &tree, &tree, "").unwrap()
 }
 
-fn series() -> (Series, String) {
+pub fn series() -> (Series, String) {
     let (_, pin) = this_pin();
     (Series::load(&pin).unwrap(), pin.commit.to_string())
 }

@@ -11,6 +11,7 @@ mod library;
 mod made;
 mod released;
 mod seeded;
+mod strict;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     seeded::add(&mut suite);
     history::add(&mut suite);
     library::add(&mut suite);
+    strict::add(&mut suite);
     suite.run()
 }
 
