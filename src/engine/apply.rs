@@ -6,16 +6,14 @@ mod content;
 mod judged;
 mod moves;
 
-use std::sync::Arc;
-
-use self::content::is_indexed;
 pub(crate) use self::content::{edited, one_site_each};
+use self::content::{is_indexed, made};
 use self::judged::Judged;
 use self::moves::Moves;
 use crate::locate::Text;
 use crate::moved::{find_moved, likely};
 use crate::patch::names::{self, Names, Prefixes};
-use crate::patch::{Body, FilePatch, Hunk, Operation, Patch, Reason, Refusal, binary};
+use crate::patch::{Body, FilePatch, Operation, Patch, Reason, Refusal};
 use crate::report::{FileReport, HunkClass, HunkReport, PatchReport};
 use crate::snapshot::{File, Mode, ReadError, Snapshot, Tree, TreePath};
 
@@ -170,6 +168,10 @@ impl<'t> Ground<'t> {
         }
         let mut judged = self.judge_among(moves, patch, &names, Text::Unknown)?;
         match (names.operation, &names.old, &names.new) {
+            (Operation::Delete, Some(old), _) if moves.anew.contains(old) => {
+                judged =
+                    Judged::new(Operation::Delete, old.clone(), None).all(HunkClass::Landed, patch);
+            }
             (Operation::Delete, Some(old), _) if judged.file.class == HunkClass::Landed => {
                 moves.gone.insert(old.clone());
             }
@@ -239,11 +241,7 @@ impl<'t> Ground<'t> {
     }
 
     fn create(&self, patch: &FilePatch, path: &TreePath) -> Result<Judged, ApplyError> {
-        let bytes: Arc<[u8]> = match &patch.body {
-            Body::Text(hunks) => postimage(hunks).into(),
-            Body::Binary(_) | Body::BinaryWithoutData(_) => binary::apply(patch, None)?.into(),
-        };
-        let new = File::new(patch.new_mode.unwrap_or(Mode::Regular), bytes);
+        let new = made(patch)?;
         let judged = Judged::new(Operation::Create, path.clone(), None);
         let there = self.target.file(path)?;
         let blocked = path.parents().find(|p| self.target.mode(p).is_some());
@@ -478,10 +476,6 @@ fn edit(snapshot: &mut Snapshot, edits: Vec<(TreePath, Option<File>)>) {
             None => snapshot.remove(path),
         }
     }
-}
-
-fn postimage(hunks: &[Hunk]) -> Vec<u8> {
-    hunks.iter().flat_map(Hunk::postimage).flatten().copied().collect()
 }
 
 /// The mode after the patch, and whether the change of mode is needed still.

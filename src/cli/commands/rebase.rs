@@ -310,6 +310,7 @@ fn skip(session: &mut Session, start: &Start, entry: &str) -> Result<(), Command
         };
         return Err(CommandError::usage(what));
     }
+    session.require_own()?;
     Ok(session.decide(entry, Decision::Skip)?)
 }
 
@@ -392,6 +393,16 @@ fn left_open(unresolved: Unresolved, entry: &str) -> CommandError {
                 error = error.hint(format!("{} is {}", side_of(side), path.display()));
             }
             error.hint(leaves_out(entry))
+        }
+        Unresolved::Clash { path, upstream, entry: own } => {
+            let what = "upstream has a folder in the place of this file, or a file in that of its \
+                        folder, and which is wanted is open";
+            open(what)
+                .at(path.display(), None, None)
+                .hint(format!("put the entry's there ({}): upstream's then goes", own.display()))
+                .hint(format!("or upstream's ({}): the entry's then goes", upstream.display()))
+                .hint("or the entry's under a name that is free: upstream's then stays")
+                .hint(leaves_out(entry))
         }
         Unresolved::NoFile { path, what } => {
             open(format!("{what} stands where the file should, and is not taken over"))

@@ -6,9 +6,9 @@ use super::judged::reports;
 use super::{ApplyError, Ground};
 use crate::locate::{Edit, Place, Text, Unplaced, place_alone, place_mapped};
 use crate::merge::lines;
-use crate::patch::{Body, FilePatch, Reason, binary};
+use crate::patch::{Body, FilePatch, Hunk, Reason, binary};
 use crate::report::{HunkClass, HunkReport};
-use crate::snapshot::{File, ObjectId, Tree, TreePath};
+use crate::snapshot::{File, Mode, ObjectId, Tree, TreePath};
 
 impl Ground<'_> {
     /// The file's bytes after the hunks that hold, and every hunk's report.
@@ -127,4 +127,17 @@ pub(crate) fn edited<'e>(text: &[&[u8]], edits: impl Iterator<Item = &'e Edit>) 
     }
     text[next..].iter().for_each(|l| out.extend_from_slice(l));
     out
+}
+
+/// The file that a patch makes of nothing.
+pub(super) fn made(patch: &FilePatch) -> Result<File, ApplyError> {
+    let bytes: Arc<[u8]> = match &patch.body {
+        Body::Text(hunks) => postimage(hunks).into(),
+        Body::Binary(_) | Body::BinaryWithoutData(_) => binary::apply(patch, None)?.into(),
+    };
+    Ok(File::new(patch.new_mode.unwrap_or(Mode::Regular), bytes))
+}
+
+pub(super) fn postimage(hunks: &[Hunk]) -> Vec<u8> {
+    hunks.iter().flat_map(Hunk::postimage).flatten().copied().collect()
 }

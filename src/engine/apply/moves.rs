@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{ApplyError, Ground, is_indexed};
+use super::{ApplyError, Ground, is_indexed, made};
 use crate::patch::names::{self, Names, Prefixes};
 use crate::patch::{FilePatch, Operation};
 use crate::snapshot::{File, Snapshot, Tree, TreePath};
@@ -22,6 +22,9 @@ pub(super) struct Moves<'t> {
     changed: BTreeSet<TreePath>,
     /// The files it deletes that upstream took away.
     pub(super) gone: BTreeSet<TreePath>,
+    /// The files it deletes and makes anew, as a link where a file was, that upstream has
+    /// so already.
+    pub(super) anew: BTreeSet<TreePath>,
 }
 
 impl<'t> Moves<'t> {
@@ -42,6 +45,7 @@ impl<'t> Moves<'t> {
             written: BTreeSet::new(),
             changed: BTreeSet::new(),
             gone: BTreeSet::new(),
+            anew: landed_anew(commit, strip, prefixes, ground),
         }
     }
 
@@ -54,6 +58,7 @@ impl<'t> Moves<'t> {
             written: self.written.clone(),
             changed: self.changed.clone(),
             gone: BTreeSet::new(),
+            anew: BTreeSet::new(),
         }
     }
 
@@ -108,4 +113,27 @@ impl<'t> Moves<'t> {
         }
         Ok(Some(ground))
     }
+}
+
+/// The files that a commit deletes and makes anew, where the target has them so already
+/// and the base has not: git writes the change of a file to a link so.
+fn landed_anew(
+    commit: &[FilePatch],
+    strip: usize,
+    prefixes: Prefixes,
+    ground: &Ground<'_>,
+) -> BTreeSet<TreePath> {
+    let Some(base) = &ground.base else { return BTreeSet::new() };
+    let resolved =
+        |f: &FilePatch| names::resolve(f, strip, prefixes, &|path| ground.has(path)).ok();
+    let of = |operation| commit.iter().filter(move |f| f.operation == operation);
+    let deleted: BTreeSet<TreePath> =
+        of(Operation::Delete).filter_map(|f| resolved(f)?.old).collect();
+    let lands = |f: &FilePatch| {
+        let path = resolved(f)?.new.filter(|path| deleted.contains(path))?;
+        let made = made(f).ok()?;
+        let is = |tree: &Snapshot<'_>| tree.file(&path).ok().flatten() == Some(made.clone());
+        (is(&ground.target) && !is(base)).then_some(path)
+    };
+    of(Operation::Create).filter_map(lands).collect()
 }

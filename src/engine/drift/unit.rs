@@ -137,9 +137,11 @@ fn new_unit(series: Series, paths: Vec<TreePath>) -> Unit {
 }
 
 /// The unit that these files belong to, those that shared only some of them
-/// joined.
+/// joined. A file and one in a folder of its name go together: where one goes the other
+/// can come.
 fn unit_of<'u>(units: &'u mut Vec<Unit>, series: &Series, paths: Vec<TreePath>) -> &'u mut Unit {
-    let touches = |u: &Unit| u.paths.iter().any(|p| paths.contains(p));
+    let meet = |p: &TreePath, q: &TreePath| p == q || p.is_in(q) || q.is_in(p);
+    let touches = |u: &Unit| u.paths.iter().any(|p| paths.iter().any(|q| meet(p, q)));
     let first = match units.iter().position(touches) {
         Some(first) => first,
         None => {

@@ -18,6 +18,7 @@ mod quote;
 mod refusal;
 
 pub use parse::parse;
+pub(crate) use quote::quoted;
 pub use refusal::{Reason, Refusal};
 
 use crate::snapshot::Mode;
@@ -186,10 +187,28 @@ impl FilePatch {
     /// Whether a mail or a commit of a log begins before it.
     #[must_use]
     pub fn begins_commit(&self) -> bool {
-        self.prose.split(|b| *b == b'\n').any(|line| {
+        self.last_commit().is_some()
+    }
+
+    /// The prose before a file patch that begins a commit: what ends the one before, as
+    /// the signature of its mail does, and what begins its own.
+    #[must_use]
+    pub fn parted_prose(&self) -> (&[u8], &[u8]) {
+        self.prose.split_at(self.last_commit().unwrap_or_default())
+    }
+
+    /// Where in the prose the last mail or commit begins.
+    fn last_commit(&self) -> Option<usize> {
+        let mut at = 0;
+        let mut last = None;
+        for line in self.prose.split_inclusive(|b| *b == b'\n') {
             let id = line.strip_prefix(b"From ").or_else(|| line.strip_prefix(b"commit "));
-            id.is_some_and(|id| id.len() >= 40 && id[..40].iter().all(u8::is_ascii_hexdigit))
-        })
+            if id.is_some_and(|id| id.len() >= 40 && id[..40].iter().all(u8::is_ascii_hexdigit)) {
+                last = Some(at);
+            }
+            at += line.len();
+        }
+        last
     }
 }
 

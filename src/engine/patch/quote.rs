@@ -37,6 +37,32 @@ pub(super) fn unquote(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
+/// A name as git writes it: plain, or between quotes where it holds a quote, a backslash,
+/// a control character or a byte that is no ASCII.
+pub(crate) fn quoted(name: &str) -> String {
+    let plain = |b: u8| matches!(b, b' '..=b'~') && !matches!(b, b'"' | b'\\');
+    if name.bytes().all(plain) {
+        return name.to_owned();
+    }
+    let mut out = String::from("\"");
+    for byte in name.bytes() {
+        match byte {
+            7 => out.push_str("\\a"),
+            8 => out.push_str("\\b"),
+            b'\t' => out.push_str("\\t"),
+            b'\n' => out.push_str("\\n"),
+            11 => out.push_str("\\v"),
+            12 => out.push_str("\\f"),
+            b'\r' => out.push_str("\\r"),
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            byte if plain(byte) => out.push(char::from(byte)),
+            byte => out.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+    out.push('"');
+    out
+}
+
 /// A name and the rest of its line.
 fn name_at(text: &[u8], end: usize) -> Option<(Vec<u8>, &[u8])> {
     if text.starts_with(b"\"") { unquote(text) } else { Some((text[..end].to_vec(), &text[end..])) }
@@ -184,6 +210,21 @@ mod tests {
             assert_eq!(unquote(broken), None, "{}", String::from_utf8_lossy(broken));
         }
         assert_eq!(unquote(br#""\777""#), None, "no byte");
+    }
+
+    #[test]
+    fn names_are_quoted_as_git_quotes_them_and_read_back() {
+        for (name, written) in [
+            ("a/b c.h", "a/b c.h"),
+            ("a/t\tab", r#""a/t\tab""#),
+            ("a/qu\"o\\te", r#""a/qu\"o\\te""#),
+            ("a/hé\u{7f}", r#""a/h\303\251\177""#),
+            ("a/\u{1}\n\r\u{7}\u{8}\u{b}\u{c}", r#""a/\001\n\r\a\b\v\f""#),
+        ] {
+            assert_eq!(quoted(name), written);
+            let read = name_at(written.as_bytes(), written.len());
+            assert_eq!(read, Some((name.into(), &b""[..])), "{written}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::report::FileReport;
 use crate::snapshot::{File, ReadError, Snapshot, Tree, TreePath};
 
 use super::markers::{self, Sides};
-use super::parts::{Judged, Part, is_plain, shown, whole};
+use super::parts::{Judged, Part, is_plain, merged, shown};
 use super::remake::{Around, difference, moved};
 use super::{Shown, Unfinished, Versions};
 
@@ -122,8 +122,8 @@ impl Net<'_, '_, '_> {
         }))
     }
 
-    /// A file of a group that does not hold: where both sides did something, it is
-    /// taken whole.
+    /// A file of a group that does not hold: what all of it does in the end meets what
+    /// upstream did.
     fn open(&mut self, path: &TreePath) -> Result<Option<Part>, ReadError> {
         let (was, made) = (self.around.base.file(path)?, self.ours.file(path)?);
         if was == made || self.done.contains(path) {
@@ -210,6 +210,6 @@ impl Net<'_, '_, '_> {
     fn shown(&self, versions: Versions) -> Shown {
         let deleted = versions.entry.is_none();
         let text = !versions.differ_in_kind() && !versions.have_binary();
-        shown(versions, deleted, text, |v| whole(v, self.sides))
+        shown(versions, deleted, text, |v| merged(v, self.sides))
     }
 }

@@ -6,6 +6,7 @@
 //! rebase that was killed goes on by planning again. [`session`] keeps the
 //! decisions on disk, and [`publish`] writes the new pin, all or nothing.
 
+mod clash;
 mod group;
 mod markers;
 mod parts;
@@ -14,6 +15,7 @@ mod publish;
 mod remake;
 mod series_text;
 pub mod session;
+mod taken;
 mod text;
 mod work;
 
@@ -258,7 +260,7 @@ pub enum Shown {
 }
 
 /// A file on the three sides of a rebase, where it is there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Versions {
     /// What upstream has now.
     pub upstream: Option<File>,

@@ -1,21 +1,18 @@
 //! What an entry that stops a rebase leaves to a person, file by file.
 
-use std::collections::BTreeSet;
-
 use crate::moved::find_moved;
 use crate::patch::{Body, FilePatch, Operation, Patch};
 use crate::report::{FileReport, HunkReport};
-use crate::snapshot::{File, Mode, ReadError, Snapshot, Tree, TreePath};
+use crate::snapshot::{File, Mode, ReadError, Snapshot, Tree};
 
 use super::markers::{self, Sides};
 use super::remake::{self, Around};
-use super::work::in_work;
-use super::{Shown, Unfinished, Versions, group};
+use super::{Shown, Unfinished, Versions, clash, group, text};
 
 /// A part of an entry that stops a rebase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The text before the patch, or before another commit of it.
+    /// The text before a file patch, or after the last.
     Prose(Vec<u8>),
     /// It holds and is no text to finish: a rename, a deletion, a link, binary data.
     /// This is its patch at the target.
@@ -44,7 +41,7 @@ pub(super) fn parts(
     let groups = group::leaders(files);
     let mut parts = Vec::new();
     for (at, one) in judged.iter().enumerate() {
-        if (at == 0 || one.file.begins_commit()) && !one.file.prose.is_empty() {
+        if !one.file.prose.is_empty() {
             parts.push(Part::Prose(one.file.prose.clone()));
         }
         let group = judged.iter().zip(&groups).filter(|(_, leader)| **leader == groups[at]);
@@ -64,32 +61,11 @@ pub(super) fn parts(
             });
         }
     }
-    part_clashing(&mut parts, ours, around)?;
-    Ok(parts)
-}
-
-/// The entry's files of which one stands where another has its folder: no work folder
-/// holds both, and which is wanted is open.
-fn part_clashing(
-    parts: &mut [Part],
-    ours: &Snapshot<'_>,
-    around: &Around<'_, '_>,
-) -> Result<(), ReadError> {
-    let paths: BTreeSet<TreePath> = in_work(parts).map(|f| f.path.clone()).collect();
-    let above = |path: &TreePath| path.parents().find(|p| paths.contains(p));
-    let clashing = paths.iter().filter_map(|path| Some([path.clone(), above(path)?]));
-    let clashing: BTreeSet<TreePath> = clashing.flatten().collect();
-    for part in parts {
-        if let Part::Work(file) = part
-            && clashing.contains(&file.path)
-        {
-            let (pin, entry) = (around.base.file(&file.path)?, ours.file(&file.path)?);
-            let versions = Versions { upstream: file.before.clone(), pin, entry };
-            file.shown = Shown::Sides(Box::new(versions));
-            file.own = None;
-        }
+    if !patch.trailer.is_empty() {
+        parts.push(Part::Prose(patch.trailer.clone()));
     }
-    Ok(())
+    clash::part_clashing(&mut parts, ours, around)?;
+    Ok(parts)
 }
 
 /// Whether a file is one that an editor opens: no link, no submodule.
@@ -121,6 +97,19 @@ pub(super) fn shown(
 pub(super) fn whole(versions: &Versions, sides: &Sides<'_>) -> Vec<u8> {
     let Versions { upstream, pin, entry } = versions;
     markers::whole_file(&bytes(upstream), &bytes(pin), &bytes(entry), sides)
+}
+
+/// What all that the entry does to a file makes of upstream's, hunk by hunk, where that
+/// leaves something open; else the file between markers.
+pub(super) fn merged(versions: &Versions, sides: &Sides<'_>) -> Vec<u8> {
+    if let Versions { upstream: Some(now), pin: Some(was), entry: Some(made) } = versions {
+        let hunks = text::hunks_between(&was.bytes, &made.bytes);
+        let merged = markers::marked(&hunks, &was.bytes, &now.bytes, sides);
+        if markers::first_marker(&merged, &now.bytes).is_some() {
+            return merged;
+        }
+    }
+    whole(versions, sides)
 }
 
 /// The mode of a file that both sides may have changed.

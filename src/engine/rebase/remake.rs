@@ -1,11 +1,13 @@
 //! A patch made again for a new base: the same bytes where nothing moved, fresh
 //! places and context where something did, without what has landed.
 
+use std::collections::BTreeSet;
+
 use crate::apply::Ground;
 use crate::lay::STRIP;
 use crate::locate::{Edit, place_mapped};
 use crate::merge::lines;
-use crate::patch::{self, Body, FilePatch, Operation, Patch};
+use crate::patch::{self, Body, FilePatch, Operation, Patch, quoted};
 use crate::report::{FileReport, HunkClass, HunkReport};
 use crate::snapshot::{File, ReadError, Snapshot, Tree, TreePath};
 
@@ -44,28 +46,119 @@ pub(super) fn remake(
     if files.iter().all(|f| exact(f.class)) && hunks.iter().all(|h| exact(h.class)) {
         return Ok(Remade::Same);
     }
-    let mut out = Vec::new();
+    let careful = careful(&patch.files, files, hunks, around)?;
+    if careful.iter().all(Option::is_none) {
+        return Ok(Remade::Landed);
+    }
+    let out = with_prose(patch, &careful);
+    if gives(&out, around)? {
+        return Ok(if out == bytes { Remade::Same } else { Remade::New(out) });
+    }
+    if let Some(out) = stepped(patch, files, around)?
+        && gives(&out, around)?
+    {
+        return Ok(Remade::New(out));
+    }
+    Ok(Remade::New(with_prose(patch, &plain(files, around)?)))
+}
+
+/// What is made of each file patch again, without its prose; nothing of one that has
+/// landed.
+type Made = Vec<Option<Vec<u8>>>;
+
+/// Each file patch made again over the same trees.
+fn careful(
+    patches: &[FilePatch],
+    files: &[FileReport],
+    hunks: &[HunkReport],
+    around: &Around<'_, '_>,
+) -> Result<Made, ReadError> {
     let mut left = hunks;
-    for (file, report) in patch.files.iter().zip(files) {
+    let mut made = Vec::new();
+    for (file, report) in patches.iter().zip(files) {
         let count = match &file.body {
             Body::Text(hunks) => hunks.len(),
             _ => 0,
         };
         let (own, rest) = left.split_at(count.min(left.len()));
         left = rest;
-        if let Some(printed) = remake_file(file, report, own, around)? {
-            out.extend(printed);
+        made.push(remake_file(file, report, own, around)?);
+    }
+    Ok(made)
+}
+
+/// The patch made again step by step, where several of its file patches are about one
+/// file: what one leaves is what the next is made for. Nothing where a step alone
+/// does not hold.
+fn stepped(
+    patch: &Patch,
+    files: &[FileReport],
+    around: &Around<'_, '_>,
+) -> Result<Option<Vec<u8>>, ReadError> {
+    let (mut base, mut before) = (around.base.clone(), around.before.clone());
+    let mut made = Vec::new();
+    for step in steps(patch, files) {
+        let mut ground = Ground { target: before.clone(), base: Some(base.clone()) };
+        let alone = Patch { files: step.to_vec(), trailer: Vec::new() };
+        let Ok(report) = ground.apply("", &alone, STRIP) else { return Ok(None) };
+        let (true, Some(next)) = (report.holds(), ground.base) else { return Ok(None) };
+        let around = Around { base: &base, before: &before, after: &ground.target };
+        let careful = careful(step, &report.files, &report.hunks, &around)?;
+        let laid = careful.iter().flatten().flatten().copied().collect::<Vec<u8>>();
+        let suits = laid.is_empty() || gives(&laid, &around)?;
+        made.extend(if suits { careful } else { plain(&report.files, &around)? });
+        (base, before) = (next, ground.target);
+    }
+    Ok(Some(with_prose(patch, &made)))
+}
+
+/// The file patches in steps. One begins with a commit, and with a file patch about a file
+/// that is changed in the step already; moves of one commit do not wait for each other.
+fn steps<'p>(patch: &'p Patch, files: &[FileReport]) -> Vec<&'p [FilePatch]> {
+    let mut steps = Vec::new();
+    let mut left = files;
+    for commit in patch.commits() {
+        let (own, rest) = left.split_at(commit.len().min(left.len()));
+        left = rest;
+        let mut begin = 0;
+        if !commit.iter().any(moves) {
+            let mut seen = BTreeSet::new();
+            for (at, report) in own.iter().enumerate() {
+                if !seen.insert(&report.path) {
+                    steps.push(&commit[begin..at]);
+                    begin = at;
+                    seen = BTreeSet::from([&report.path]);
+                }
+            }
         }
+        steps.push(&commit[begin..]);
     }
-    if out.is_empty() {
-        return Ok(Remade::Landed);
+    steps
+}
+
+/// The patch with what was made of its file patches. A commit that has landed whole takes
+/// its prose along, from its mail's head to the signature.
+fn with_prose(patch: &Patch, made: &[Option<Vec<u8>>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut begin = 0;
+    for commit in patch.commits() {
+        let end = begin + commit.len();
+        if made[begin..end].iter().any(Option::is_some) {
+            for (at, (file, made)) in (begin..).zip(commit.iter().zip(&made[begin..end])) {
+                match made {
+                    _ if at == 0 => out.extend_from_slice(&file.prose),
+                    _ if at == begin => out.extend_from_slice(file.parted_prose().1),
+                    Some(_) => out.extend_from_slice(&file.prose),
+                    None => {}
+                }
+                made.iter().for_each(|made| out.extend_from_slice(made));
+            }
+            let next = patch.files.get(end).map(|next| next.parted_prose().0);
+            out.extend_from_slice(next.unwrap_or(&patch.trailer));
+        }
+        begin = end;
     }
-    out.extend_from_slice(&patch.trailer);
-    Ok(if gives(&out, around)? {
-        if out == bytes { Remade::Same } else { Remade::New(out) }
-    } else {
-        Remade::New(plain(patch, files, around)?)
-    })
+    out
 }
 
 /// A file patch alone, without its prose, made for the target; nothing where it has
@@ -76,8 +169,7 @@ pub(super) fn part(
     hunks: &[HunkReport],
     around: &Around<'_, '_>,
 ) -> Result<Vec<u8>, ReadError> {
-    let file = FilePatch { prose: Vec::new(), ..file.clone() };
-    let Some(printed) = remake_file(&file, report, hunks, around)? else { return Ok(Vec::new()) };
+    let Some(printed) = remake_file(file, report, hunks, around)? else { return Ok(Vec::new()) };
     let from = report.from.as_ref().unwrap_or(&report.path);
     let paths = [from, &report.path];
     if let Some(laid) = laid(&printed, around)
@@ -110,14 +202,17 @@ fn is_after<'p>(
     Ok(true)
 }
 
-/// One file's part; nothing where it has landed.
+/// One file's part, without its prose; nothing where it has landed.
 fn remake_file(
     file: &FilePatch,
     report: &FileReport,
     hunks: &[HunkReport],
     around: &Around<'_, '_>,
 ) -> Result<Option<Vec<u8>>, ReadError> {
-    let whole = || Patch { files: vec![file.clone()], trailer: Vec::new() }.to_bytes();
+    let whole = || {
+        let file = FilePatch { prose: Vec::new(), ..file.clone() };
+        Patch { files: vec![file], trailer: Vec::new() }.to_bytes()
+    };
     let landed = |h: &HunkReport| h.class == HunkClass::Landed;
     if file.operation != Operation::Modify {
         if report.class == HunkClass::Landed && hunks.iter().all(landed) {
@@ -130,7 +225,7 @@ fn remake_file(
         return Ok(Some(match (from, before, after) {
             (Some(from), Some(before), Some(after)) => {
                 let paths = [from, &report.path];
-                [file.prose.clone(), moved(file.operation, paths, &before, &after)].concat()
+                moved(file.operation, paths, &before, &after)
             }
             _ => whole(),
         }));
@@ -161,8 +256,7 @@ fn remake_file(
         .flat_map(|p| p.edits)
         .collect();
     edits.sort_by_key(|e| (e.range.start, e.range.end));
-    let mut printed = file.prose.clone();
-    printed.extend(refreshed(file, report, &before, &after));
+    let mut printed = refreshed(file, report, &before, &after);
     printed.extend(text::hunks(&now, &edits));
     Ok(Some(printed))
 }
@@ -179,11 +273,11 @@ fn refreshed(file: &FilePatch, report: &FileReport, before: &File, after: &File)
             let fresh = text::index_line(&before.bytes, &after.bytes, old.len(), mode.as_deref());
             out.extend(fresh.into_bytes());
         } else if renamed && line.starts_with(b"diff --git ") {
-            out.extend(format!("diff --git a/{0} b/{0}\n", report.path).into_bytes());
+            out.extend(text::git_line([report.path.as_str(); 2]).into_bytes());
         } else if renamed && line.starts_with(b"--- ") {
-            out.extend(format!("--- a/{}\n", report.path).into_bytes());
+            out.extend(text::named("---", Some(&format!("a/{}", report.path))).into_bytes());
         } else if renamed && line.starts_with(b"+++ ") {
-            out.extend(format!("+++ b/{}\n", report.path).into_bytes());
+            out.extend(text::named("+++", Some(&format!("b/{}", report.path))).into_bytes());
         } else {
             out.extend_from_slice(line);
         }
@@ -206,24 +300,19 @@ fn laid<'t>(bytes: &[u8], around: &Around<'_, 't>) -> Option<Snapshot<'t>> {
     report.is_exact().then_some(ground.target)
 }
 
-/// The patch as a plain diff of the files it changes, its prose kept: for what
-/// the careful way cannot say.
-fn plain(
-    patch: &Patch,
-    files: &[FileReport],
-    around: &Around<'_, '_>,
-) -> Result<Vec<u8>, ReadError> {
-    let names = |f: &FileReport| f.from.iter().chain([&f.path]).cloned().collect::<Vec<_>>();
-    let mut paths: Vec<TreePath> = files.iter().flat_map(names).collect();
-    paths.sort();
-    paths.dedup();
-    let prose = patch.files.first().map(|f| f.prose.as_slice()).unwrap_or_default();
-    let mut out = prose.to_vec();
-    for path in paths {
-        out.extend(difference(&path, around.before.file(&path)?, around.after.file(&path)?));
+/// Plain diffs of the files that the file patches are about, each at the first of them:
+/// for what the careful way cannot say.
+fn plain(files: &[FileReport], around: &Around<'_, '_>) -> Result<Made, ReadError> {
+    let mut told = BTreeSet::new();
+    let mut made = Vec::new();
+    for file in files {
+        let mut own = Vec::new();
+        for path in file.from.iter().chain([&file.path]).filter(|path| told.insert(*path)) {
+            own.extend(difference(path, around.before.file(path)?, around.after.file(path)?));
+        }
+        made.push(Some(own));
     }
-    out.extend_from_slice(&patch.trailer);
-    Ok(out)
+    Ok(made)
 }
 
 /// The move of a file to another name, and what changes in it, as a git patch.
@@ -234,12 +323,13 @@ pub(super) fn moved(
     after: &File,
 ) -> Vec<u8> {
     let verb = if operation == Operation::Copy { "copy" } else { "rename" };
-    let mut out = format!("diff --git a/{from} b/{to}\n");
+    let mut out = text::git_line([from.as_str(), to.as_str()]);
     if before.mode != after.mode {
         let (old, new) = (before.mode.as_str(), after.mode.as_str());
         out.push_str(&format!("old mode {old}\nnew mode {new}\n"));
     }
-    out.push_str(&format!("{verb} from {from}\n{verb} to {to}\n"));
+    let (old, new) = (quoted(from.as_str()), quoted(to.as_str()));
+    out.push_str(&format!("{verb} from {old}\n{verb} to {new}\n"));
     let mut out = out.into_bytes();
     if before.bytes != after.bytes {
         let names = [Some(from.as_str()), Some(to.as_str())];
@@ -258,7 +348,7 @@ pub(super) fn difference(path: &TreePath, before: Option<File>, after: Option<Fi
     if before.is_some() && after.is_some() && kind(&before) != kind(&after) {
         return [difference(path, before, None), difference(path, None, after)].concat();
     }
-    let mut out = format!("diff --git a/{path} b/{path}\n");
+    let mut out = text::git_line([path.as_str(); 2]);
     let mut kept = None;
     match (&before, &after) {
         (Some(then), Some(now)) if then.mode == now.mode => kept = Some(now.mode.as_str()),

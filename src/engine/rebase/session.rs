@@ -23,15 +23,12 @@ use sha2::{Digest, Sha256};
 use crate::derive::Rule;
 use crate::pin::Project;
 use crate::series::{Change, SERIES_FILE, Series};
-use crate::snapshot::ObjectId;
+use crate::snapshot::{ObjectId, TreePath};
 use crate::work_folder::{self, LOCK, Owner};
 
 use super::publish::{clear, io, remove, require_free, restore, write};
-use super::work::{
-    SIDES, WORK, change, changed_sides, finished, in_work, no_file, require_none, sides,
-    stands_beside, unlisted, write_work,
-};
-use super::{Decision, Decisions, Part, RebaseError, Shown, markers, plan};
+use super::work::{SIDES, WORK, changed_sides, in_work, no_file, strangers, unlisted, write_work};
+use super::{Decision, Decisions, Part, RebaseError, plan, taken};
 
 pub use super::work::{Unresolved, sides_folder, work_folder, work_path};
 
@@ -61,6 +58,9 @@ pub struct State {
     pub decisions: Decisions,
     /// The entry, or `contracts`, where a person must decide.
     pub stopped: Option<String>,
+    /// The files of the last stop, as they are named in the work folder.
+    #[serde(default)]
+    pub files: Vec<TreePath>,
     /// What lies in the work folder, if anything, is part of what was decided.
     #[serde(default)]
     pub taken: bool,
@@ -89,6 +89,7 @@ impl State {
             series: digest(series),
             decisions: Decisions::default(),
             stopped: None,
+            files: Vec::new(),
             taken: false,
             publishing: false,
         }
@@ -203,10 +204,21 @@ impl Session {
         if stands && work_folder(&self.root).is_dir() {
             return self.save();
         }
-        if !stands && !self.state.taken {
-            require_none(&self.root)?;
+        if !stands {
+            // The files of the stop before are part of what was decided.
+            let own = if self.state.taken { &self.state.files[..] } else { &[] };
+            require_own(&self.root, own)?;
         }
         self.write_stop(what, parts)
+    }
+
+    /// Fails where the session's folder holds what the rebase did not put there: with the
+    /// folder it would be lost.
+    ///
+    /// # Errors
+    /// It does, or cannot be looked into.
+    pub fn require_own(&self) -> Result<(), RebaseError> {
+        require_own(&self.root, &self.state.files)
     }
 
     /// Writes the files of a stop: in place only once the state has the stop.
@@ -221,6 +233,7 @@ impl Session {
         }
         in_work(parts).try_for_each(|file| write_work(&draft, file))?;
         self.state.stopped = Some(what.into());
+        self.state.files = in_work(parts).map(|file| file.path.clone()).collect();
         self.state.taken = false;
         self.save()?;
         // The work folder last: where it is missing, all of it is written again.
@@ -257,72 +270,7 @@ impl Session {
     /// # Errors
     /// A file cannot be read.
     pub fn taken(&self, parts: &[Part]) -> Result<Result<Decision, Unresolved>, RebaseError> {
-        let work = work_folder(&self.root);
-        let listed = in_work(parts).map(|f| &f.path);
-        let lost = [unlisted(&self.root, listed)?, changed_sides(&self.root, parts)?];
-        if let Some(lost) = lost.into_iter().flatten().next() {
-            return Ok(Err(lost));
-        }
-        let mut patch = Vec::new();
-        let mut prose = 0;
-        for part in parts {
-            let file = match part {
-                Part::Prose(text) => {
-                    patch.extend_from_slice(text);
-                    prose += text.len();
-                    continue;
-                }
-                Part::Kept(own) => {
-                    patch.extend_from_slice(own);
-                    continue;
-                }
-                Part::Work(file) => file,
-            };
-            let path = work.join(file.path.as_str());
-            let beside = stands_beside(&self.root, parts, file);
-            let now = match finished(&path, file)? {
-                Ok(now) => now,
-                Err(_) if beside && path.is_dir() => None,
-                Err(what) => return Ok(Err(Unresolved::NoFile { path, what })),
-            };
-            // What the entry makes of a file that it deletes is nothing.
-            let now = now.filter(|f| !(file.deleted && f.bytes.is_empty()));
-            if now.is_none() && !file.deleted && !beside {
-                write_work(&self.root.join(FOLDER), file)?;
-                return Ok(Err(match &file.shown {
-                    Shown::Merged(_) => Unresolved::Missing { path },
-                    Shown::Sides(versions) => {
-                        let sides = sides(&sides_folder(&self.root), &file.path, versions);
-                        let sides = sides.map(|(name, path, _)| (name, path)).collect();
-                        Unresolved::Unchosen { path, sides }
-                    }
-                }));
-            }
-            if let (Shown::Merged(marked), Some(now)) = (&file.shown, &now) {
-                let own = match &file.own {
-                    Some(_) => Some(marked),
-                    None => file.before.as_ref(),
-                };
-                let own = own.map(|f| &f.bytes[..]).unwrap_or_default();
-                if let Some(line) = markers::first_marker(&now.bytes, own) {
-                    return Ok(Err(Unresolved::Marker { path, line }));
-                }
-                if now == marked {
-                    let Some(own) = &file.own else {
-                        // Bytes that cannot hold markers.
-                        let deleted = file.deleted;
-                        return Ok(Err(Unresolved::Untouched { path, deleted }));
-                    };
-                    patch.extend_from_slice(own);
-                    continue;
-                }
-            }
-            patch.extend(change(file, now));
-        }
-        if patch.len() == prose {
-            return Ok(Err(Unresolved::Nothing));
-        }
-        Ok(Ok(Decision::Patch(patch)))
+        Ok(taken::patch(&self.root, parts)?.map(Decision::Patch))
     }
 
     /// As [`Session::taken`], of an entry that derives a function by the rule
@@ -388,9 +336,10 @@ impl Session {
     /// earlier try left.
     ///
     /// # Errors
-    /// The target's folder is there and not of this rebase, or the state cannot
-    /// be written.
+    /// The target's folder is there and not of this rebase, the session's holds what is
+    /// not of it, or the state cannot be written.
     pub fn publishing(&mut self, project: &Project) -> Result<(), RebaseError> {
+        self.require_own()?;
         if !self.state.publishing {
             require_free(&self.root, self.state.to)?;
         } else if project.current.commit == self.state.from {
@@ -409,8 +358,9 @@ impl Session {
     /// Ends the rebase: the folder goes.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// It cannot be removed, or holds what is not of the rebase.
     pub fn end(self) -> Result<(), RebaseError> {
+        self.require_own()?;
         // While the state is there a rebase is under way, and while the lock is
         // the folder is known for ours: so they go last, in this order.
         self.clear_work()?;
@@ -442,6 +392,7 @@ impl Session {
         if standing(root)?.is_some() {
             return Ok(false);
         }
+        require_own(root, &[])?;
         sweep(&folder)?;
         Ok(true)
     }
@@ -450,8 +401,10 @@ impl Session {
     /// already included.
     ///
     /// # Errors
-    /// A file cannot be written or removed.
+    /// A file cannot be written or removed, or the session's folder holds what is not of
+    /// the rebase; nothing is given up then.
     pub fn abort(self, project: &Project) -> Result<(), RebaseError> {
+        self.require_own()?;
         if self.is_done(project) {
             restore(&self.root, self.state.from)?;
         }
@@ -460,6 +413,23 @@ impl Session {
         }
         self.end()
     }
+}
+
+/// Fails where a session's folder holds what a rebase did not put there, whose stop has
+/// the files `own`.
+fn require_own(root: &Path, own: &[TreePath]) -> Result<(), RebaseError> {
+    let found = strangers(root, own, &[STATE, LOCK, DRAFT])?;
+    let Some(first) = found.first() else { return Ok(()) };
+    let rest = found[1..].iter().map(|path| format!(", {}", path.display()));
+    let what = format!(
+        "the rebase did not put it there, and with the rebase's folder it would be lost; move it \
+         away, then say it again{}",
+        match rest.collect::<String>() {
+            rest if rest.is_empty() => rest,
+            rest => format!(" (and so{rest})").replacen(", ", " ", 1),
+        }
+    );
+    Err(RebaseError::State { path: first.clone(), what })
 }
 
 /// Removes a session's folder, the lock last.

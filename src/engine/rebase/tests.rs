@@ -10,6 +10,9 @@ use crate::series::{Change, Entry, Forwarded, SERIES_FILE, Series};
 use crate::snapshot::{MemoryTree, Mode, ObjectId, Tree};
 use crate::stored::Place;
 
+mod clashes;
+mod remade;
+
 const RENAME: &str = "\
 diff --git a/a.cpp b/b.cpp
 rename from a.cpp
@@ -203,17 +206,54 @@ fn a_file_that_both_sides_renamed_gets_the_entry_s_name() {
 }
 
 #[test]
-fn two_patches_of_one_file_are_taken_whole() {
-    let second = EDIT
-        .replace(" one\n-two\n+two of ours\n three", "-one\n+one of ours\n two of ours\n three");
-    let patch = format!("{EDIT}{second}");
-    let (pin, target) = ([text("z.cpp", "one\ntwo\nthree\n")], [text("z.cpp", "one\n2\nthree\n")]);
-    let files = finished((&pin, &target), &patch, |work| {
+fn two_patches_of_one_file_are_marked_by_hunk() {
+    let lines = |changed: &[(usize, &str)]| -> String {
+        let line = |n| match changed.iter().find(|(at, _)| *at == n) {
+            Some((_, text)) => format!("{text}\n"),
+            None => format!("{n}\n"),
+        };
+        (1..41).map(line).collect()
+    };
+    let hunk = |at: usize, from: &str, to: &str| {
+        let (first, context) =
+            (at - 3, |from: usize| format!(" {from}\n {}\n {}\n", from + 1, from + 2));
+        format!(
+            "@@ -{first},7 +{first},7 @@\n{}-{from}\n+{to}\n{}",
+            context(first),
+            context(at + 1)
+        )
+    };
+    let head = "--- a/z.cpp\n+++ b/z.cpp\n";
+    // The second mail changes a line that the first made.
+    let patch = format!(
+        "{}{head}{}-- \n2.40.0\n\n{}{head}{}{}-- \n2.40.0\n\n",
+        mail("one"),
+        hunk(8, "8", "8 of ours"),
+        mail("two"),
+        hunk(8, "8 of ours", "8 at last"),
+        hunk(30, "30", "30 of ours")
+    );
+    let pin = lines(&[]);
+    let theirs = lines(&[(8, "8 of theirs"), (20, "20 of theirs")]);
+    let both = lines(&[(8, "8 of both"), (20, "20 of theirs"), (30, "30 of ours")]);
+    let ends = (&[text("z.cpp", &pin)][..], &[text("z.cpp", &theirs)][..]);
+    let (made, files) = decided(ends, &patch, |work| {
         let marked = read(work, "z.cpp");
-        assert!(marked.contains("one of ours\ntwo of ours\nthree\n"), "{marked}");
-        write(work, "z.cpp", "one of ours\n2 of ours\nthree\n");
-    });
-    assert_eq!(files, Ok(vec![found("z.cpp", Mode::Regular, "one of ours\n2 of ours\nthree\n")]));
+        let open = "7\n<<<<<<< upstream to\n8 of theirs\n||||||| pin pin\n8\n=======\n8 at last\n\
+                    >>>>>>> e\n9\n";
+        assert!(marked.contains(open), "{marked}");
+        assert!(
+            marked.contains("\n20 of theirs\n") && marked.contains("\n30 of ours\n31\n"),
+            "{marked}"
+        );
+        assert_eq!(marked.matches("<<<<<<<").count(), 1, "{marked}");
+        write(work, "z.cpp", &both);
+    })
+    .expect("taken");
+    assert_eq!(files, [found("z.cpp", Mode::Regular, &both)]);
+    for (kept, times) in [("Subject: one\n", 1), ("Subject: two\n", 1), ("-- \n2.40.0\n\n", 2)] {
+        assert_eq!(made.matches(kept).count(), times, "{kept}\n{made}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::locate::Edit;
 use crate::merge::lines;
-use crate::patch::binary;
+use crate::patch::{Body, Hunk, binary, parse, quoted};
 use crate::snapshot::ObjectId;
 
 /// Lines of context around a change, as git shows them.
@@ -96,6 +96,17 @@ fn heading<'t>(text: &[&'t [u8]], at: usize) -> Option<&'t [u8]> {
     Some(line[..end].trim_ascii_end())
 }
 
+/// The hunks that turn one text into the other, as a patch has them.
+pub(super) fn hunks_between(old: &[u8], new: &[u8]) -> Vec<Hunk> {
+    let (old, new) = (lines(old), lines(new));
+    let printed = [b"--- a/f\n+++ b/f\n", &hunks(&old, &edits(&old, &new))[..]].concat();
+    let files = parse(&printed).map(|patch| patch.files).unwrap_or_default();
+    files
+        .into_iter()
+        .flat_map(|f| if let Body::Text(hunks) = f.body { hunks } else { vec![] })
+        .collect()
+}
+
 /// The edits that turn one text into the other.
 pub(super) fn edits(old: &[&[u8]], new: &[&[u8]]) -> Vec<Edit> {
     similar::capture_diff_slices(similar::Algorithm::Myers, old, new)
@@ -106,6 +117,19 @@ pub(super) fn edits(old: &[&[u8]], new: &[&[u8]]) -> Vec<Edit> {
             lines: new[op.new_range()].iter().map(|l| l.to_vec()).collect(),
         })
         .collect()
+}
+
+/// A line that begins a file patch, from and to these names.
+pub(super) fn git_line([from, to]: [&str; 2]) -> String {
+    format!("diff --git {} {}\n", quoted(&format!("a/{from}")), quoted(&format!("b/{to}")))
+}
+
+/// A `---` or `+++` line. Like git it ends a name that has a blank with a tab, so that no
+/// tool takes a part of it for a time.
+pub(super) fn named(sign: &str, name: Option<&str>) -> String {
+    let Some(name) = name else { return format!("{sign} /dev/null\n") };
+    let tab = if name.contains(' ') { "\t" } else { "" };
+    format!("{sign} {}{tab}\n", quoted(name))
 }
 
 /// The change of a file's bytes as a git patch: its `index` line, its names (nothing stands
@@ -129,8 +153,7 @@ pub(super) fn content(
     }
     if !(old.is_empty() && new.is_empty()) {
         for (sign, name, side) in [("---", names[0], "a/"), ("+++", names[1], "b/")] {
-            let name = name.map_or_else(|| "/dev/null".to_owned(), |name| format!("{side}{name}"));
-            out.push_str(&format!("{sign} {name}\n"));
+            out.push_str(&named(sign, name.map(|name| format!("{side}{name}")).as_deref()));
         }
     }
     let (old, new) = (lines(old), lines(new));
@@ -154,7 +177,6 @@ mod tests {
 
     use super::*;
     use crate::apply::Ground;
-    use crate::patch::parse;
     use crate::snapshot::{File, MemoryTree, Mode, Tree, TreePath};
 
     #[test]

@@ -68,6 +68,16 @@ pub enum Unresolved {
         /// What stands of it on the sides, by their names.
         sides: Vec<(&'static str, PathBuf)>,
     },
+    /// Upstream has a folder in the place of the entry's file, or a file in that of its
+    /// folder, and which is wanted is open.
+    Clash {
+        /// The entry's file, in the work folder.
+        path: PathBuf,
+        /// What upstream has.
+        upstream: PathBuf,
+        /// The entry's file, beside the work folder.
+        entry: PathBuf,
+    },
     /// What stands there is no file, and was not looked into.
     NoFile {
         /// Where.
@@ -112,22 +122,47 @@ pub(super) fn unlisted<'p>(
     root: &Path,
     listed: impl IntoIterator<Item = &'p TreePath>,
 ) -> Result<Option<Unresolved>, RebaseError> {
+    let paths = strays(root, listed)?;
+    Ok((!paths.is_empty()).then_some(Unresolved::Unlisted { paths }))
+}
+
+/// The files in the work folder that are none of those listed.
+pub(super) fn strays<'p>(
+    root: &Path,
+    listed: impl IntoIterator<Item = &'p TreePath>,
+) -> Result<Vec<PathBuf>, RebaseError> {
     let listed: Vec<PathBuf> =
         listed.into_iter().flat_map(|path| with_draft(&work_path(root, path))).collect();
     let mut paths = files_in(work_folder(root))?;
     paths.retain(|path| !listed.contains(path));
-    Ok((!paths.is_empty()).then_some(Unresolved::Unlisted { paths }))
+    Ok(paths)
 }
 
-/// Fails where the work folder holds anything.
-pub(super) fn require_none(root: &Path) -> Result<(), RebaseError> {
-    let path = work_folder(root);
-    if files_in(path.clone())?.is_empty() {
-        return Ok(());
+/// All in the rebase's folder that is neither one of its own items by name nor, in the
+/// work folder or beside it, one of these files.
+pub(super) fn strangers(
+    root: &Path,
+    files: &[TreePath],
+    own: &[&str],
+) -> Result<Vec<PathBuf>, RebaseError> {
+    let folder = root.join(FOLDER);
+    let own: Vec<PathBuf> = own.iter().flat_map(|name| with_draft(&folder.join(name))).collect();
+    let sides = sides_folder(root);
+    let beside = files.iter().flat_map(|path| {
+        let side = |(name, _)| with_draft(&sides.join(name).join(path.as_str()));
+        Versions::default().named().map(side).concat()
+    });
+    let beside: Vec<PathBuf> = beside.collect();
+    let mut found = strays(root, files)?;
+    found.extend(files_in(sides.clone())?.into_iter().filter(|path| !beside.contains(path)));
+    for path in items_of(&folder)? {
+        let holds_own = path.is_dir() && (path == sides || path == work_folder(root));
+        if !holds_own && !own.contains(&path) {
+            found.push(path);
+        }
     }
-    let what = "no stop of the rebase put there what it holds; move it away, then \
-                `overlay rebase --continue`";
-    Err(RebaseError::State { path, what: what.into() })
+    found.sort();
+    Ok(found)
 }
 
 /// What lies beside the work folder and was not put there so: it would be lost too.
@@ -167,21 +202,25 @@ fn files_in(folder: PathBuf) -> Result<Vec<PathBuf>, RebaseError> {
     let mut paths = Vec::new();
     let mut folders = vec![folder];
     while let Some(folder) = folders.pop() {
-        let cannot = || io(&folder, "cannot be listed");
-        let items = match fs::read_dir(&folder) {
-            Err(e) if e.kind() == ErrorKind::NotFound => continue,
-            items => items.map_err(cannot())?,
-        };
-        for item in items {
-            let item = item.map_err(cannot())?;
-            match item.file_type().map_err(cannot())?.is_dir() {
-                true => folders.push(item.path()),
-                false => paths.push(item.path()),
-            }
+        for path in items_of(&folder)? {
+            let meta = fs::symlink_metadata(&path).map_err(io(&path, "cannot be looked at"))?;
+            if meta.is_dir() { folders.push(path) } else { paths.push(path) }
         }
     }
     paths.sort();
     Ok(paths)
+}
+
+/// What a folder holds; nothing where it is not there.
+fn items_of(folder: &Path) -> Result<Vec<PathBuf>, RebaseError> {
+    let cannot = || io(folder, "cannot be listed");
+    let items = match fs::read_dir(folder) {
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        items => items.map_err(cannot())?,
+    };
+    items.map(|item| Ok(item.map_err(cannot())?.path())).collect()
 }
 
 /// The files among the parts of an entry.
@@ -190,21 +229,6 @@ pub(super) fn in_work(parts: &[Part]) -> impl Iterator<Item = &Unfinished> {
         Part::Work(file) => Some(file),
         Part::Kept(_) | Part::Prose(_) => None,
     })
-}
-
-/// Whether a path is that of a folder in which another stands, or the other way round:
-/// no tree has both.
-pub(super) fn clash(one: &TreePath, other: &TreePath) -> bool {
-    one.parents().any(|p| p == *other) || other.parents().any(|p| p == *one)
-}
-
-/// Whether a file that clashes with this one stands in the work folder: this one is
-/// then meant to be gone.
-pub(super) fn stands_beside(root: &Path, parts: &[Part], file: &Unfinished) -> bool {
-    let stands = |path: PathBuf| fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_dir());
-    in_work(parts)
-        .filter(|other| clash(&other.path, &file.path))
-        .any(|other| stands(work_path(root, &other.path)))
 }
 
 /// What a person made of a file, as a patch of the target.
@@ -218,6 +242,8 @@ pub(super) fn change(file: &Unfinished, now: Option<File>) -> Vec<u8> {
         (Some(from), Some(before), Some(now)) => {
             remake::moved(Operation::Rename, [from, &file.path], before, &now)
         }
+        // What is not moved after all stays where it is.
+        (Some(_), _, None) => Vec::new(),
         (_, before, now) => remake::difference(&file.path, before.clone(), now),
     };
     if let Some((path, gone)) = &file.gone {

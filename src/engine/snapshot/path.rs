@@ -79,6 +79,12 @@ impl TreePath {
         &self.0
     }
 
+    /// Whether it stands in a folder of this name: no tree has both as files.
+    #[must_use]
+    pub fn is_in(&self, folder: &TreePath) -> bool {
+        self.0.strip_prefix(&*folder.0).is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// The folders that hold the path, the outermost first.
     pub fn parents(&self) -> impl Iterator<Item = TreePath> {
         self.0.match_indices('/').map(|(at, _)| TreePath(self.0[..at].into()))

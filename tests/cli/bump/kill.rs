@@ -190,7 +190,7 @@ fn abort_killed() {
         &["state.json", "work", ".state.json.new"],
         &["state.json", "work", ".state.json.new", "lock"],
         &["work"],
-        // An older version began with the state.
+        // Of what lies there without a state nobody knows whose it is.
         &["state.json"],
     ] {
         let bump = Bump::new();
@@ -203,6 +203,12 @@ fn abort_killed() {
         }
         if steps.contains(&"state.json") {
             bump.run(&["rebase", "--continue"]).assert_status(2);
+        }
+        if !steps.contains(&"work") {
+            let run = bump.run(&abort);
+            run.assert_status(3);
+            assert!(run.stderr().contains("the rebase did not put it there"), "{}", run.shown());
+            std::fs::remove_file(bump.tool.path(WORK)).unwrap();
         }
         bump.run(&abort).assert_status(0);
         assert!(!folder(&bump).exists(), "{steps:?}");

@@ -11,6 +11,7 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/a-broken-contract-is-left-out-once-accepted", rebase_broken);
     test("rebase/status-tells-programs-too", rebase_in_status);
     test("rebase/given-up-all-is-as-it-was", rebase_abort);
+    test("rebase/what-it-did-not-put-there-is-not-given-up", rebase_strangers);
     test("rebase/a-series-edited-on-the-way-is-refused", rebase_edited);
     test("rebase/a-moved-pin-can-still-be-given-up", rebase_abort_moved);
 }
@@ -142,6 +143,42 @@ fn rebase_abort() {
     assert_eq!(bump.files(), before, "nothing is left of it");
     bump.run(&["rebase", "--abort"]).assert_status(2);
     bump.run(&["drift", "--to", &bump.commits[1]]).assert_status(0);
+}
+
+/// What ends a stop takes the work folder away, and no file of somebody else's with it.
+fn rebase_strangers() {
+    let places = ["todo.txt", "work/sub/notes.txt", "work/q.h.orig", "sides/mine.txt"];
+    for (end, steps) in
+        [("--abort", &["rebase", "--abort"][..]), ("--skip", &["rebase", "--skip", "ours"])]
+    {
+        let bump = stopped();
+        for place in places {
+            let mine = format!(".overlay-rebase/{place}");
+            bump.write(&mine, "mine\n");
+            let before = bump.files();
+            let run = bump.run(steps);
+            run.assert_status(3);
+            assert!(run.stderr().contains(&format!("{place}: ")), "{}", run.shown());
+            assert!(run.stderr().contains("it would be lost; move it away"), "{}", run.shown());
+            let mut after = bump.files();
+            after.insert(".overlay-rebase/lock".into(), before[".overlay-rebase/lock"].clone());
+            assert_eq!(after, before, "{end} with {place}");
+            fs::remove_file(bump.tool.path(&mine)).unwrap();
+        }
+        // Both are named where there are two.
+        bump.write(".overlay-rebase/todo.txt", "mine\n");
+        bump.write(".overlay-rebase/work/notes.txt", "mine\n");
+        let run = bump.run(steps);
+        assert!(
+            run.stderr().contains("and so ") && run.stderr().contains("work/notes.txt"),
+            "{}",
+            run.shown()
+        );
+        fs::remove_file(bump.tool.path(".overlay-rebase/todo.txt")).unwrap();
+        fs::remove_file(bump.tool.path(".overlay-rebase/work/notes.txt")).unwrap();
+        bump.run(steps).assert_status(0);
+        assert!(!bump.tool.path(".overlay-rebase").exists());
+    }
 }
 
 fn rebase_edited() {

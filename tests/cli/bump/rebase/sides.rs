@@ -19,7 +19,9 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/bytes-to-delete-that-upstream-changed-are-removed-by-hand", binary_deleted);
     test("rebase/a-file-that-upstream-made-a-link-is-chosen", link_or_file);
     test("rebase/a-file-or-a-folder-of-its-name-is-chosen", file_or_folder);
+    test("rebase/a-new-file-in-the-place-of-upstream-s-folder-is-chosen", new_file_or_folder);
     test("rebase/a-folder-that-upstream-made-a-link-is-judged", folder_made_link);
+    test("rebase/a-name-that-needs-quotes-is-written-for-git-to-read", quoted_name);
     test("rebase/a-link-in-the-place-of-what-is-gone-is-a-conflict", link_for_nothing);
     test("rebase/a-deletion-of-what-upstream-renamed-is-a-conflict", deleted_renamed);
 }
@@ -269,6 +271,94 @@ fn file_or_folder() {
     assert_eq!(bump.read("out-new/l/q"), "ours\n");
 }
 
+fn new_file_or_folder() {
+    let ours = |clone: &Path| {
+        fs::write(clone.join("l"), "ours\n").unwrap();
+        fs::write(clone.join("m"), "m\n").unwrap();
+    };
+    let theirs = |clone: &Path| {
+        fs::create_dir(clone.join("l")).unwrap();
+        fs::write(clone.join("l/u"), "theirs\n").unwrap();
+    };
+    let add = |clone: &Path| fs::write(clone.join("k"), "k\n").unwrap();
+    let stopped = || {
+        let bump = both("", add, ours, theirs);
+        bump.run(&["rebase", "--to", "files"]).assert_status(1);
+        let run = bump.run(&["rebase", "--continue"]);
+        run.assert_status(1);
+        for told in [
+            "work/l: upstream has a folder in the place of this file",
+            "sides/entry/l)",
+            "sides/upstream/l)",
+            "under a name that is free",
+            "--skip other",
+        ] {
+            assert!(run.stderr().contains(told), "{told}: {}", run.shown());
+        }
+        bump
+    };
+    let (sides, work) = (|bump: &Bump| bump.tool.path(SIDES), ".overlay-rebase/work");
+    type Choose<'c> = &'c dyn Fn(&Bump);
+    let theirs: Choose = &|bump| {
+        fs::create_dir(bump.tool.path(work).join("l")).unwrap();
+        let u = bump.tool.path(work).join("l/u");
+        fs::copy(sides(bump).join("upstream/l/u"), u).unwrap();
+    };
+    let put = |bump: &Bump, name: &str| {
+        fs::copy(sides(bump).join("entry/l"), bump.tool.path(work).join(name)).unwrap();
+    };
+    let own: Choose = &|bump| put(bump, "l");
+    let elsewhere: Choose = &|bump| put(bump, "l2");
+    for (choose, has) in [
+        (theirs, &[("l/u", "theirs\n")][..]),
+        (own, &[("l", "ours\n")]),
+        (elsewhere, &[("l/u", "theirs\n"), ("l2", "ours\n")]),
+    ] {
+        let bump = stopped();
+        choose(&bump);
+        go_on(&bump).assert_status(0);
+        assert_eq!(bump.run(&["drift", "--to", "files"]).status(), Some(0));
+        bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+        for (name, text) in [("l/u", ""), ("l", ""), ("l2", "")] {
+            let text = has.iter().find(|(n, _)| *n == name).map_or(text, |(_, text)| text);
+            let made = fs::read_to_string(bump.tool.path("out-new").join(name));
+            assert_eq!(made.unwrap_or_default(), text, "{name} of {has:?}");
+        }
+        assert_eq!(bump.read("out-new/m"), "m\n");
+    }
+}
+
+/// The patch of a resolution, and one that is made again, are read by git too.
+fn quoted_name() {
+    let name = "t\tq\"b\\é f.txt";
+    let text = |text: &'static str| move |clone: &Path| fs::write(clone.join(name), text).unwrap();
+    let (at_pin, ours) = ("one\ntwo\nthree\n", "one\ntwo of ours\ntwo and a half\nthree\n");
+    let lines = "two\"]\nreason = \"r\"\n";
+    for (theirs, made) in [
+        ("one\n2\nthree\n", "one\nboth\nthree\n"),
+        ("zero\none\ntwo\nthree\n", "zero\none\ntwo of ours\ntwo and a half\nthree\n"),
+    ] {
+        let bump = both("", text(at_pin), text(ours), text(theirs));
+        let (folder, series) = bump.series();
+        let note = format!("\n[[note]]\nentry = \"other\"\nfile = '{name}'\nremoves = [\"{lines}");
+        bump.write(&format!("{folder}/series.toml"), &(series + &note));
+        if bump.run(&["rebase", "--to", "files"]).status() == Some(1) {
+            fs::write(bump.tool.path(".overlay-rebase/work").join(name), made).unwrap();
+            go_on(&bump).assert_status(0);
+        }
+        let (folder, _) = bump.series();
+        let patch = bump.read(&format!("{folder}/other.patch"));
+        assert!(patch.contains(r#""a/t\tq\"b\\\303\251 f.txt""#), "{patch}");
+        let clone = bump.tool.path("clone");
+        git(&clone, &["checkout", "-q", "-f", "files"]);
+        let patch = bump.tool.path(format!("{folder}/other.patch"));
+        git(&clone, &["apply", &patch.display().to_string()]);
+        assert_eq!(fs::read_to_string(clone.join(name)).unwrap(), made);
+        bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+        assert_eq!(bump.read(&format!("out-new/{name}")), made);
+    }
+}
+
 fn folder_made_link() {
     let folder = |clone: &Path| {
         fs::create_dir(clone.join("d")).unwrap();
@@ -293,7 +383,13 @@ fn folder_made_link() {
     assert!(run.stdout().contains("conflict     other: d/new.txt"), "{}", run.shown());
     bump.run(&["rebase", "--to", "files"]).assert_status(1);
     bump.run(&["rebase", "--continue"]).assert_status(1);
-    bump.run(&["rebase", "--skip", "other"]).assert_status(0);
+    let own = ".overlay-rebase/work/d/new.txt";
+    bump.write(own, "new\n");
+    go_on(&bump).assert_status(0);
+    assert_eq!(bump.run(&["drift", "--to", "files"]).status(), Some(0), "its folder is d again");
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    assert_eq!(bump.read("out-new/d/new.txt"), "new\n");
+    assert_eq!(bump.read("out-new/dd/one.txt"), "one\ntwo\nthree\n");
 }
 
 fn link_for_nothing() {

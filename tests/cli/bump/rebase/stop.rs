@@ -121,7 +121,7 @@ fn rebase_no_work() {
     bump.write(WORK, "mine\n");
     let run = bump.run(&["rebase", "--continue"]);
     run.assert_status(3);
-    assert!(run.stderr().contains("no stop of the rebase put there"), "{}", run.shown());
+    assert!(run.stderr().contains("the rebase did not put it there"), "{}", run.shown());
     assert_eq!(bump.read(WORK), "mine\n");
     fs::remove_file(bump.tool.path(WORK)).unwrap();
     bump.run(&["rebase", "--continue"]).assert_status(1);
