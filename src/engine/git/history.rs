@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use git2::{Commit, ErrorCode, ObjectType, Oid, Repository};
 
 use super::object::{self, TreeEntry};
+use super::objects::Objects;
 use super::store::prove;
-use super::tree::{GitTree, Objects};
+use super::tree::GitTree;
 use super::{GitError, to_id, to_oid};
 use crate::listing::Listed;
 use crate::snapshot::{Mode, ObjectId, TreePath};
@@ -57,7 +58,7 @@ impl History {
     /// # Errors
     /// It means none, or several.
     pub fn resolve(&self, rev: &str) -> Result<ObjectId, GitError> {
-        let repository = self.objects.lock();
+        let repository = self.objects.handle();
         let commit =
             |name: &str| repository.revparse_single(name).and_then(|o| o.peel(ObjectType::Commit));
         let found = commit(rev).or_else(|e| match e.code() {
@@ -85,7 +86,7 @@ impl History {
     /// Whether the repository has the commit.
     #[must_use]
     pub fn has(&self, commit: ObjectId) -> bool {
-        self.objects.lock().find_commit(to_oid(commit)).is_ok()
+        self.objects.handle().find_commit(to_oid(commit)).is_ok()
     }
 
     /// Reads every object of `commit` and checks it against its id. Gives
@@ -102,7 +103,7 @@ impl History {
     /// # Errors
     /// It is not there.
     pub fn commit(&self, id: ObjectId) -> Result<CommitInfo, GitError> {
-        let repository = self.objects.lock();
+        let repository = self.objects.handle();
         let commit = find(&repository, id).map_err(|_| self.no_commit(id))?;
         Ok(info(&commit))
     }
@@ -113,7 +114,7 @@ impl History {
     /// The commit is not there, or its tree is damaged.
     pub fn tree(&self, commit: ObjectId) -> Result<GitTree, GitError> {
         let tree = {
-            let repository = self.objects.lock();
+            let repository = self.objects.handle();
             find(&repository, commit).map_err(|_| self.no_commit(commit))?.tree_id()
         };
         GitTree::read(&self.objects, tree)
@@ -128,7 +129,7 @@ impl History {
         if let Some(id) = [one, other].into_iter().find(|id| !self.has(*id)) {
             return Err(self.no_commit(id));
         }
-        let repository = self.objects.lock();
+        let repository = self.objects.handle();
         let base = match repository.merge_base(to_oid(one), to_oid(other)) {
             Ok(base) => base,
             Err(e) if e.code() == ErrorCode::NotFound => {
@@ -159,7 +160,7 @@ impl History {
         from: ObjectId,
         to: ObjectId,
     ) -> Result<Vec<CommitInfo>, GitError> {
-        let repository = self.objects.lock();
+        let repository = self.objects.handle();
         let unrelated =
             || GitError::Unrelated { path: self.path().to_path_buf(), one: from, other: to };
         let mut walk = Vec::new();
@@ -189,7 +190,7 @@ impl History {
     /// # Errors
     /// The commit is not there, or its tree is damaged.
     pub fn paths_at(&self, commit: ObjectId, paths: &PathSet) -> Result<Vec<Option<At>>, GitError> {
-        let repository = self.objects.lock();
+        let repository = self.objects.handle();
         let tree = find(&repository, commit).map_err(|_| self.no_commit(commit))?.tree_id();
         let found = paths.look(&repository, 0, tree).map_err(|e| self.objects.damaged(e))?;
         let mut stands = vec![None; paths.paths.len()];
@@ -203,7 +204,7 @@ impl History {
     /// # Errors
     /// The commit is not there, or its tree is damaged.
     pub fn names_at(&self, commit: ObjectId, seen: &NamesSeen) -> Result<ObjectId, GitError> {
-        let repository = self.objects.lock();
+        let repository = self.objects.handle();
         let tree = find(&repository, commit).map_err(|_| self.no_commit(commit))?.tree_id();
         let mut seen = seen.0.lock().unwrap_or_else(PoisonError::into_inner);
         names(&repository, tree, &mut seen).map_err(|e| self.objects.damaged(e))

@@ -15,6 +15,7 @@ mod lazy;
 #[cfg(feature = "fetch")]
 mod mirror;
 mod object;
+mod objects;
 mod store;
 mod tree;
 

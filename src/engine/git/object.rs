@@ -18,31 +18,15 @@ pub(super) fn hash_here() {
 
 /// Reads an object and checks that it is what its id says.
 pub(super) fn read(repository: &Repository, id: Oid, kind: ObjectType) -> Result<Arc<[u8]>, Error> {
-    let bytes = unchecked(repository, id, kind)?;
-    checked(id, kind, &bytes)?;
-    Ok(bytes)
-}
-
-/// An object's bytes, for [`checked`].
-pub(super) fn unchecked(
-    repository: &Repository,
-    id: Oid,
-    kind: ObjectType,
-) -> Result<Arc<[u8]>, Error> {
     let odb = repository.odb()?;
     let object = odb.read(id)?;
     if object.kind() != kind {
         return Err(Error::from_str(&format!("the object {id} is no {kind}")));
     }
-    Ok(object.data().into())
-}
-
-/// Fails where an object is not what its id says.
-pub(super) fn checked(id: Oid, kind: ObjectType, bytes: &[u8]) -> Result<(), Error> {
-    if ObjectId::of_object(kind.str(), bytes) != to_id(id) {
+    if ObjectId::of_object(kind.str(), object.data()) != to_id(id) {
         return Err(Error::from_str(&format!("the object {id} has other bytes")));
     }
-    Ok(())
+    Ok(object.data().into())
 }
 
 /// Reads a commit and checks that it is what its id says.

@@ -6,7 +6,8 @@ use git2::{ErrorCode, Repository};
 use sha2::{Digest, Sha256};
 
 use super::object;
-use super::tree::{GitTree, Objects};
+use super::objects::Objects;
+use super::tree::GitTree;
 use super::{GitError, to_id, to_oid};
 use crate::cache::Cache;
 use crate::secret::hidden;
@@ -108,7 +109,7 @@ pub(super) fn mark(commit: ObjectId) -> String {
 }
 
 fn root_tree(objects: &Objects, commit: ObjectId) -> Result<ObjectId, GitError> {
-    let repository = objects.lock();
+    let repository = objects.handle();
     let found = object::commit(&repository, to_oid(commit)).map_err(|e| objects.damaged(e))?;
     Ok(to_id(found.tree_id()))
 }

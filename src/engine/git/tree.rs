@@ -1,41 +1,15 @@
 //! A commit's files, read from a repository when they are asked for.
 
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use git2::{Error, ObjectType, Oid, Repository};
 
 use super::object::{self, TreeEntry};
+use super::objects::Objects;
 use super::{GitError, to_id, to_oid};
 use crate::listing::{Listed, Listing};
 use crate::snapshot::{Entry, File, Mode, ObjectId, ReadError, Tree, TreePath};
-
-/// A repository that trees share.
-#[derive(Clone)]
-pub(super) struct Objects(Arc<Mutex<Repository>>, PathBuf);
-
-impl Objects {
-    pub(super) fn open(path: &Path) -> Result<Self, GitError> {
-        let failed = |source| GitError::Open { path: path.to_path_buf(), source };
-        object::hash_here();
-        let repository = Repository::open(path).map_err(failed)?;
-        let path = repository.path().to_path_buf();
-        Ok(Self(Arc::new(Mutex::new(repository)), path))
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.1
-    }
-
-    pub(super) fn lock(&self) -> MutexGuard<'_, Repository> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    pub(super) fn damaged(&self, source: Error) -> GitError {
-        super::damaged(&self.1, source)
-    }
-}
 
 /// The files of a git tree. Only what is asked for is read; the list of all
 /// paths was read when it was made.
@@ -49,7 +23,7 @@ pub struct GitTree {
 impl GitTree {
     pub(super) fn read(objects: &Objects, tree: Oid) -> Result<Self, GitError> {
         let mut files = Vec::new();
-        let repository = objects.lock();
+        let repository = objects.handle();
         walk(objects, &repository, &mut Vec::new(), tree, &mut files)?;
         drop(repository);
         Ok(Self { objects: objects.clone(), id: to_id(tree), listing: files.into_iter().collect() })
@@ -72,11 +46,8 @@ impl GitTree {
     /// # Errors
     /// It is missing or damaged.
     pub(super) fn blob(objects: &Objects, id: ObjectId) -> Result<Arc<[u8]>, Error> {
-        // Hashing is most of it, and needs no lock.
         let (id, kind) = (to_oid(id), ObjectType::Blob);
-        let bytes = object::unchecked(&objects.lock(), id, kind)?;
-        object::checked(id, kind, &bytes)?;
-        Ok(bytes)
+        object::read(&objects.handle(), id, kind)
     }
 }
 
