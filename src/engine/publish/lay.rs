@@ -8,10 +8,9 @@ use std::num::NonZero;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::vec;
 
 use super::{Options, PublishError, Recorded, Step};
 use crate::disk::{self, Stat};
@@ -36,17 +35,6 @@ impl Job {
     }
 }
 
-/// A job with all that a writer needs.
-enum Ready {
-    Keep(Recorded),
-    Write(Entry, Arc<[u8]>),
-}
-
-/// Batches keep two or three threads from meeting at the channel for each small
-/// file; three of them bound the memory.
-const BATCH_FILES: usize = 32;
-const BATCH_BYTES: usize = 1 << 20;
-
 /// Refuses a listing that no folder can hold.
 pub(super) fn check(entries: &[Entry]) -> Result<(), PublishError> {
     let files: BTreeSet<&TreePath> = entries.iter().map(|e| &e.path).collect();
@@ -64,8 +52,6 @@ pub(super) fn check(entries: &[Entry]) -> Result<(), PublishError> {
 
 /// Makes the folder `new` and brings every file into it; what stays is linked
 /// from `old`. Gives the files' records in byte order of their paths.
-///
-/// The source is read on the calling thread, the files are written by others.
 pub(super) fn lay(
     new: &Path,
     old: &Path,
@@ -73,127 +59,96 @@ pub(super) fn lay(
     tree: &dyn Tree,
     options: &Options<'_>,
 ) -> Result<Vec<Recorded>, PublishError> {
-    make_folders(new, &jobs, options)?;
-    let stop = AtomicBool::new(false);
-    let writers = thread::available_parallelism().map_or(1, NonZero::get).min(8);
-    let (send, receive) = sync_channel::<Vec<Ready>>(2);
-    let receive = Mutex::new(receive);
-    let mut records = thread::scope(|scope| {
-        let writer = || drain(&receive, new, old, &stop, options);
-        let writers: Vec<_> = (0..writers).map(|_| scope.spawn(writer)).collect();
-        let fed = feed(jobs, tree, &stop, |batch| send.send(batch).is_ok());
-        if fed.is_err() {
-            stop.store(true, Ordering::Relaxed);
-        }
-        drop(send);
+    make_folder(new, options)?;
+    let queue = Mutex::new(Queue { new, jobs: jobs.into_iter(), made: BTreeSet::new() });
+    let queue = || queue.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = || {
         let mut records = Vec::new();
-        let mut failed = None;
-        for writer in writers {
-            match writer.join() {
-                Ok(Ok(some)) => records.extend(some),
-                Ok(Err(error)) => failed = Some(error),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        fed?;
-        failed.map_or(Ok(records), Err)
-    })?;
-    records.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    Ok(records)
-}
-
-fn make_folders(new: &Path, jobs: &[Job], options: &Options<'_>) -> Result<(), PublishError> {
-    let make = |path: &Path| {
-        options.step(Step::Folder, path);
-        // Not `create_dir_all`: what is there and was not made here could be a
-        // link, or a name that this file system takes for another's.
-        fs::create_dir(path).map_err(PublishError::io("make the folder", path))
-    };
-    make(new)?;
-    let mut made: BTreeSet<TreePath> = BTreeSet::new();
-    for job in jobs {
-        // A submodule has no files here; its place is an empty folder, as git
-        // leaves it.
-        let own = matches!(job, Job::Write(e) if e.mode == Mode::Submodule);
-        let path = job.path();
-        for folder in path.parents().chain(own.then(|| path.clone())) {
-            if !made.contains(&folder) {
-                make(&new.join(folder.as_str()))?;
-                made.insert(folder);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Reads what is to be written and hands it on in batches, until `give` says
-/// that nobody takes them any more.
-fn feed(
-    jobs: Vec<Job>,
-    tree: &dyn Tree,
-    stop: &AtomicBool,
-    give: impl Fn(Vec<Ready>) -> bool,
-) -> Result<(), PublishError> {
-    let mut batch = Vec::new();
-    let mut bytes = 0;
-    for job in jobs {
-        match job {
-            Job::Write(entry) if entry.mode == Mode::Submodule => continue,
-            Job::Keep(recorded) => batch.push(Ready::Keep(recorded)),
-            Job::Write(entry) => {
-                let Some(file) = tree.file(&entry.path)? else {
-                    return Err(PublishError::Lost { path: entry.path });
-                };
-                bytes += file.bytes.len();
-                batch.push(Ready::Write(entry, file.bytes));
-            }
-        }
-        if batch.len() >= BATCH_FILES || bytes >= BATCH_BYTES {
-            bytes = 0;
-            if stop.load(Ordering::Relaxed) || !give(std::mem::take(&mut batch)) {
-                return Ok(());
-            }
-        }
-    }
-    if !batch.is_empty() {
-        give(batch);
-    }
-    Ok(())
-}
-
-fn drain(
-    receive: &Mutex<Receiver<Vec<Ready>>>,
-    new: &Path,
-    old: &Path,
-    stop: &AtomicBool,
-    options: &Options<'_>,
-) -> Result<Vec<Recorded>, PublishError> {
-    let mut records = Vec::new();
-    loop {
-        let batch = receive.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(batch) = batch else { return Ok(records) };
-        // After a failure the rest is taken and dropped, so that the reader
-        // never waits for room.
-        if stop.load(Ordering::Relaxed) {
-            continue;
-        }
-        for ready in batch {
-            let record = match ready {
-                Ready::Keep(recorded) => link(new, old, recorded, options),
-                Ready::Write(entry, bytes) => write(new, entry, &bytes, options),
-            };
-            match record {
-                Ok(record) => records.push(record),
+        loop {
+            // Its own statement: nobody waits for the queue while this is brought.
+            let next = queue().next(options);
+            let Some(job) = next.transpose()? else { return Ok(records) };
+            match bring(new, old, job, tree, options) {
+                Ok(record) => records.extend(record),
                 Err(error) => {
-                    stop.store(true, Ordering::Relaxed);
-                    // Others go on taking batches; alone, the reader must not
-                    // be left waiting.
-                    while receive.lock().unwrap_or_else(PoisonError::into_inner).recv().is_ok() {}
+                    queue().close();
                     return Err(error);
                 }
             }
         }
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(8);
+    let mut records = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let ended = threads.into_iter().map(|t| t.join());
+        let ended: Vec<Result<Vec<Recorded>, PublishError>> =
+            ended.map(|t| t.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect();
+        ended.into_iter().collect::<Result<Vec<_>, _>>()
+    })?
+    .concat();
+    records.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(records)
+}
+
+/// The jobs still to do.
+struct Queue<'q> {
+    new: &'q Path,
+    jobs: vec::IntoIter<Job>,
+    made: BTreeSet<TreePath>,
+}
+
+impl Queue<'_> {
+    /// The next job, once the folders above it are there. After a failure there
+    /// is none.
+    fn next(&mut self, options: &Options<'_>) -> Option<Result<Job, PublishError>> {
+        let job = self.jobs.next()?;
+        // A submodule has no files here; its place is an empty folder, as git
+        // leaves it.
+        let own = matches!(&job, Job::Write(e) if e.mode == Mode::Submodule);
+        let path = job.path();
+        for folder in path.parents().chain(own.then(|| path.clone())) {
+            if self.made.contains(&folder) {
+                continue;
+            }
+            if let Err(error) = make_folder(&self.new.join(folder.as_str()), options) {
+                self.close();
+                return Some(Err(error));
+            }
+            self.made.insert(folder);
+        }
+        Some(Ok(job))
     }
+
+    /// Drops what is still to do.
+    fn close(&mut self) {
+        self.jobs = Vec::new().into_iter();
+    }
+}
+
+fn make_folder(path: &Path, options: &Options<'_>) -> Result<(), PublishError> {
+    options.step(Step::Folder, path);
+    // Not `create_dir_all`: what is there and was not made here could be a
+    // link, or a name that this file system takes for another's.
+    fs::create_dir(path).map_err(PublishError::io("make the folder", path))
+}
+
+/// Brings one file. A submodule has none.
+fn bring(
+    new: &Path,
+    old: &Path,
+    job: Job,
+    tree: &dyn Tree,
+    options: &Options<'_>,
+) -> Result<Option<Recorded>, PublishError> {
+    let entry = match job {
+        Job::Keep(recorded) => return link(new, old, recorded, options).map(Some),
+        Job::Write(entry) if entry.mode == Mode::Submodule => return Ok(None),
+        Job::Write(entry) => entry,
+    };
+    let Some(file) = tree.file(&entry.path)? else {
+        return Err(PublishError::Lost { path: entry.path });
+    };
+    write(new, entry, &file.bytes, options).map(Some)
 }
 
 fn write(
