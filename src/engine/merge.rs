@@ -14,9 +14,9 @@
 mod gap;
 mod runs;
 
+use foldhash::HashMap;
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashMap;
 use std::ops::Range;
 
 use imara_diff::InternedInput;

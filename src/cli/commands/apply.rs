@@ -153,6 +153,7 @@ fn lay_once(
     let plan = if args.dry_run {
         publish::plan(&place, &tree, &identity, force).map_err(|e| again.mends(e))?
     } else {
+        pin_tree.forget();
         let writing = Writing::new(ui);
         let watch = |event: publish::Event<'_>| writing.tell(event);
         let options = Options { force, watch: &watch, ..Options::default() };

@@ -1,9 +1,10 @@
 //! A tree that is read once.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
+
+use foldhash::HashMap;
 
 use super::{Entry, File, Mode, ReadError, Tree, TreePath};
 
@@ -11,13 +12,20 @@ use super::{Entry, File, Mode, ReadError, Tree, TreePath};
 pub struct Remembered<T> {
     below: T,
     files: Mutex<HashMap<TreePath, Option<File>>>,
+    forgets: AtomicBool,
 }
 
 impl<T: Tree> Remembered<T> {
     /// Nothing is read yet.
     #[must_use]
     pub fn new(below: T) -> Self {
-        Self { below, files: Mutex::default() }
+        Self { below, files: Mutex::default(), forgets: AtomicBool::new(false) }
+    }
+
+    /// Nothing is remembered from now on, and what was is forgotten when it is given:
+    /// for the last look, which would fill memory with the whole tree.
+    pub fn forget(&self) {
+        self.forgets.store(true, Ordering::Relaxed);
     }
 
     /// Reads the files one by one while `work` goes on, until it is done: what
@@ -45,6 +53,10 @@ impl<T: Tree> Remembered<T> {
 
 impl<T: Tree> Tree for Remembered<T> {
     fn file(&self, path: &TreePath) -> Result<Option<File>, ReadError> {
+        if self.forgets.load(Ordering::Relaxed) {
+            let known = self.known().remove(path);
+            return known.map_or_else(|| self.below.file(path), Ok);
+        }
         if let Some(known) = self.known().get(path) {
             return Ok(known.clone());
         }
@@ -100,5 +112,12 @@ mod tests {
         tree.reading_ahead(|| while tree.known().len() < 2 {});
         assert_eq!(tree.file(&path("b")).expect("in memory"), Some(file("b").1));
         assert_eq!(tree.below.1.load(Ordering::Relaxed), 2);
+
+        tree.forget();
+        for reads in [2, 3] {
+            assert_eq!(tree.file(&path("b")).expect("in memory"), Some(file("b").1));
+            assert_eq!(tree.below.1.load(Ordering::Relaxed), reads);
+        }
+        assert_eq!(tree.known().len(), 1);
     }
 }
