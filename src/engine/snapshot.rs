@@ -110,7 +110,9 @@ impl ObjectId {
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+        // A stamp has one for every file of a tree.
+        let digits = self.0.map(|b| [b >> 4, b & 15].map(|d| b"0123456789abcdef"[usize::from(d)]));
+        f.write_str(std::str::from_utf8(digits.as_flattened()).expect("digits are ASCII"))
     }
 }
 

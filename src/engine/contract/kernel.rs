@@ -25,13 +25,13 @@ pub struct Kernels {
 pub fn kernels(tree: &dyn Tree, file: &TreePath) -> Result<Kernels, ExpandError> {
     let mut scan = Scan::default();
     let sources = preprocess::expand(tree, file, &METAL, &mut |token| scan.token(token))?;
-    Ok(Kernels { names: scan.names, sources })
+    Ok(Kernels { names: scan.names.into_iter().collect(), sources })
 }
 
 /// Reads expanded tokens one by one and keeps the names of kernels.
 #[derive(Default)]
 struct Scan {
-    names: BTreeSet<String>,
+    names: Vec<String>,
     /// Since the last `;`, `{` or `}`: a template head, a host name, `kernel`.
     template: bool,
     named: bool,
@@ -53,6 +53,17 @@ enum Step {
 
 impl Scan {
     fn token(&mut self, token: Expanded<'_>) {
+        // Most tokens say nothing of a kernel.
+        let tells = match token.kind {
+            Kind::Identifier => {
+                matches!(token.text, b"host_name" | b"void" | b"template" | b"kernel")
+            }
+            Kind::Punctuation => matches!(token.text, b";" | b"{" | b"}"),
+            _ => false,
+        };
+        if !tells && matches!(self.step, Step::Nothing) {
+            return;
+        }
         self.step = match (std::mem::take(&mut self.step), token.kind, token.text) {
             (_, Kind::Identifier, b"host_name") => Step::HostName,
             (Step::HostName, _, b"(") => Step::Spelling(String::new()),
@@ -62,7 +73,7 @@ impl Scan {
             }
             (Step::Spelling(name), _, b")") => {
                 self.named = true;
-                self.names.insert(name);
+                self.names.push(name);
                 Step::Nothing
             }
             (_, Kind::Identifier, b"void") => Step::Void,
@@ -71,7 +82,7 @@ impl Scan {
             }
             (Step::Name(name), _, b"(") => {
                 if self.kernel && !self.template && !self.named {
-                    self.names.insert(name);
+                    self.names.push(name);
                 }
                 Step::Nothing
             }

@@ -1,14 +1,14 @@
 //! Expanding words: macros replaced, their results read again.
 
-use std::rc::Rc;
+use std::borrow::Cow;
 
 use super::super::lex::{Kind, lex_line};
 use super::macros::{Macro, Part};
-use super::{Expanded, Symbol, TOKENS, Trouble, Unit, Word};
+use super::{CLOSE, COMMA, Expanded, OPEN, Symbol, TOKENS, Trouble, Unit, Word};
 
 /// Words still to be read: of the text, or of a macro's result.
 struct Frame {
-    words: Rc<[Word]>,
+    words: Vec<Word>,
     at: usize,
     /// The macro whose result this is; while it is read, its name stays.
     owner: Option<Symbol>,
@@ -28,7 +28,7 @@ impl Unit<'_> {
             }
             return Ok(());
         }
-        let mut frames = vec![Frame { words: words.into(), at: 0, owner: None }];
+        let mut frames = vec![Frame { words, at: 0, owner: None }];
         while let Some(word) = self.next(&mut frames, &[])? {
             let text = self.symbols.spell(word.symbol);
             (self.sink)(Expanded { kind: word.kind, text });
@@ -37,25 +37,25 @@ impl Unit<'_> {
     }
 
     /// Expands words on their own: an argument, or a condition.
-    pub(super) fn expanded(
+    pub(super) fn expanded<'w>(
         &mut self,
-        words: &[Word],
+        words: &'w [Word],
         active: &[Symbol],
-    ) -> Result<Vec<Word>, Trouble> {
+    ) -> Result<Cow<'w, [Word]>, Trouble> {
         if !words.iter().any(|w| self.macros.has(w.symbol)) {
-            return Ok(words.to_vec());
+            return Ok(words.into());
         }
         self.depth += 1;
         if self.depth > DEPTH {
             return Err(Trouble::What("macro arguments nest too deep".into()));
         }
-        let mut frames = vec![Frame { words: words.into(), at: 0, owner: None }];
+        let mut frames = vec![Frame { words: words.to_vec(), at: 0, owner: None }];
         let mut out = Vec::new();
         while let Some(word) = self.next(&mut frames, active)? {
             out.push(word);
         }
         self.depth -= 1;
-        Ok(out)
+        Ok(out.into())
     }
 
     /// The next word that no macro replaces.
@@ -85,7 +85,7 @@ impl Unit<'_> {
             }
             let arguments = match found.params {
                 None => Vec::new(),
-                Some(_) if !self.call_follows(frames) => return Ok(Some(word)),
+                Some(_) if !call_follows(frames) => return Ok(Some(word)),
                 Some(_) => self.arguments(frames, word.symbol, &found)?,
             };
             let inside: Vec<Symbol> = match arguments.is_empty() {
@@ -95,22 +95,13 @@ impl Unit<'_> {
                 }
             };
             let result = self.result(&found, &arguments, &inside, word.spaced)?;
-            frames.push(Frame { words: result.into(), at: 0, owner: Some(word.symbol) });
+            frames.push(Frame { words: result, at: 0, owner: Some(word.symbol) });
         }
     }
 
     fn spend(&mut self, tokens: usize) -> Result<(), Trouble> {
         self.spent += tokens;
         if self.spent > TOKENS { Err(Trouble::TooLarge) } else { Ok(()) }
-    }
-
-    /// The next word, wherever it stands, is a `(`.
-    fn call_follows(&self, frames: &[Frame]) -> bool {
-        frames
-            .iter()
-            .rev()
-            .find_map(|f| f.words.get(f.at))
-            .is_some_and(|w| self.symbols.spell(w.symbol) == b"(")
     }
 
     /// The arguments of a call whose `(` comes next.
@@ -136,22 +127,21 @@ impl Unit<'_> {
                 continue;
             };
             frame.at += 1;
-            let spelling = self.symbols.spell(word.symbol);
             let rest_is_one = params.variadic && arguments.len() == params.count;
-            match spelling {
-                b"(" => {
+            match word.symbol {
+                OPEN => {
                     depth += 1;
                     if depth == 1 {
                         continue;
                     }
                 }
-                b")" => {
+                CLOSE => {
                     depth -= 1;
                     if depth == 0 {
                         break;
                     }
                 }
-                b"," if depth == 1 && !rest_is_one => {
+                COMMA if depth == 1 && !rest_is_one => {
                     arguments.push(Vec::new());
                     continue;
                 }
@@ -184,7 +174,7 @@ impl Unit<'_> {
         active: &[Symbol],
         spaced: bool,
     ) -> Result<Vec<Word>, Trouble> {
-        let mut ready: Vec<Option<Vec<Word>>> = vec![None; arguments.len()];
+        let mut ready: Vec<Option<Cow<'_, [Word]>>> = vec![None; arguments.len()];
         let mut out: Vec<Word> = Vec::with_capacity(of.body.len());
         // Where the left operand of a `##` begins, while one is pending.
         let mut paste: Option<usize> = None;
@@ -272,6 +262,11 @@ impl Unit<'_> {
         text.push(b'"');
         text
     }
+}
+
+/// The next word, wherever it stands, is a `(`.
+fn call_follows(frames: &[Frame]) -> bool {
+    frames.iter().rev().find_map(|f| f.words.get(f.at)).is_some_and(|w| w.symbol == OPEN)
 }
 
 fn push_spaced(out: &mut Vec<Word>, words: &[Word], spaced: bool) {

@@ -11,7 +11,7 @@ mod directive;
 mod expand;
 mod macros;
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::snapshot::{ReadError, Tree, TreePath};
 
@@ -107,7 +107,7 @@ pub fn expand(
     let mut unit = Unit {
         tree,
         root: file.clone(),
-        symbols: Symbols::default(),
+        symbols: Symbols::new(),
         macros: Macros::default(),
         once: Vec::new(),
         sources: Sources::default(),
@@ -187,13 +187,25 @@ impl Unit<'_> {
 }
 
 /// Spellings by number.
-#[derive(Default)]
 struct Symbols {
     spellings: Vec<std::rc::Rc<[u8]>>,
     numbers: HashMap<std::rc::Rc<[u8]>, Symbol>,
 }
 
+/// What takes a macro's call apart is asked of every word.
+const OPEN: Symbol = Symbol(0);
+const CLOSE: Symbol = Symbol(1);
+const COMMA: Symbol = Symbol(2);
+
 impl Symbols {
+    fn new() -> Self {
+        let mut symbols = Self { spellings: Vec::new(), numbers: HashMap::default() };
+        for (spelling, symbol) in [(b"(", OPEN), (b")", CLOSE), (b",", COMMA)] {
+            assert_eq!(symbols.of(spelling), symbol, "they are the first");
+        }
+        symbols
+    }
+
     fn of(&mut self, spelling: &[u8]) -> Symbol {
         if let Some(symbol) = self.numbers.get(spelling) {
             return *symbol;
