@@ -110,10 +110,10 @@ pub fn trace<'t, E: Into<DriftError>>(
     let Parts { mut units, at_pin: mut now } = parts;
     let versions: Vec<Version<'t>> =
         versions.into_iter().collect::<Result<_, _>>().map_err(Into::into)?;
-    // The heaviest first: what is begun last is waited for alone.
+    // The heaviest first, one by one: what is begun last is waited for alone.
     units.sort_by_cached_key(|unit| std::cmp::Reverse(unit.weight(pin)));
-    let walks: Vec<_> =
-        units.into_par_iter().with_max_len(1).map(|unit| unit.walk(pin, &versions, id)).collect();
+    let walk = |unit: Unit| unit.walk(pin, &versions, id);
+    let walks: Vec<_> = units.into_iter().par_bridge().map(walk).collect();
     let mut by_version = vec![Vec::new(); versions.len()];
     for walk in walks {
         walk?.into_iter().for_each(|(at, states)| by_version[at].push(states));
