@@ -12,8 +12,10 @@ mod functions;
 mod heads;
 mod indented;
 mod mapped;
+mod names;
 mod namesakes;
 mod outline;
+mod script;
 mod within;
 
 use std::ops::Range;

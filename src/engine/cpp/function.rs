@@ -368,12 +368,13 @@ impl Parser<'_> {
                     i += 2;
                 }
                 b"class" | b"struct" | b"union" if !enumeration => {
-                    scope = Some(self.qualified_after(i + 1));
-                    i += 1;
+                    i = self.past_macros(i + 1);
+                    scope = Some(self.qualified_after(i));
                 }
                 b"enum" => {
                     enumeration = true;
-                    i += 1 + usize::from(matches!(self.word(i + 1), b"class" | b"struct"));
+                    let words = 1 + usize::from(matches!(self.word(i + 1), b"class" | b"struct"));
+                    i = self.past_macros(i + words);
                     enumerated = self.qualified_after(i);
                 }
                 _ => i += 1,
@@ -409,8 +410,8 @@ impl Parser<'_> {
         i
     }
 
-    fn qualified_after(&self, mut i: usize) -> Option<Scope> {
-        // Attributes and macros may go before the name.
+    /// The index after the attributes and macros that go before a class's name.
+    fn past_macros(&self, mut i: usize) -> usize {
         loop {
             let after = match (self.word(i), self.word(i + 1)) {
                 (b"[", _) => self.past(i),
@@ -419,10 +420,13 @@ impl Parser<'_> {
             };
             let named = self.name(after).is_some_and(|name| name != "final");
             if self.word(i) != b"[" && !(named && self.name(i).is_some()) {
-                break;
+                return i;
             }
             i = after;
         }
+    }
+
+    fn qualified_after(&self, mut i: usize) -> Option<Scope> {
         let name = self.name(i)?;
         let mut scope = Scope { written: name.clone(), name };
         loop {

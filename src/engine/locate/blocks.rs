@@ -1,10 +1,14 @@
-//! The blocks within a function that have a name: lambdas, classes and their methods.
+//! The blocks that have a name: tables, and within a function lambdas, classes and their
+//! methods.
 //!
 //! The functions of a text are not looked into, so what is around lines there is read from
 //! the outline.
 
-use super::heads::Head;
-use super::outline::Outlined;
+use std::ops::Range;
+
+use super::heads::{Head, named_class};
+use super::names::{given, initialised};
+use super::outline::{Outlined, Within};
 use crate::cpp::meaning;
 use crate::merge::LineMap;
 
@@ -17,13 +21,11 @@ pub(super) fn same_blocks(
     (was, is): (usize, usize),
 ) -> Result<(), String> {
     let (old, new) = (then.within(base, was), now.within(text, is));
-    if old.len() == new.len() && old.iter().zip(&new).all(|(old, new)| map.keeps(old, new)) {
+    let all = (old.heads(), new.heads());
+    if all.0.len() == all.1.len() && all.0.iter().zip(all.1).all(|(old, new)| map.keeps(old, new)) {
         return Ok(());
     }
-    let (old, new) = (
-        names(old.iter().map(|head| &base[head.clone()])),
-        names(new.iter().map(|head| &text[head.clone()])),
-    );
+    let (old, new) = (named(&old, base), named(&new, text));
     if old == new {
         return Ok(());
     }
@@ -40,6 +42,22 @@ pub(super) fn same_blocks(
     })
 }
 
+/// The names of the blocks that the gap before a line is in, the outermost first.
+pub(super) fn names_around((text, outline): Outlined<'_>, line: usize) -> Vec<Vec<u8>> {
+    named(&outline.within(text, line), text)
+}
+
+fn named(within: &Within, text: &[&[u8]]) -> Vec<Vec<u8>> {
+    let lines = |head: &Range<usize>| &text[head.clone()];
+    match within {
+        Within::Function(heads) => names(heads.iter().map(lines)),
+        Within::Nothing(heads) => {
+            let name = |head: &Range<usize>| initialised(&meaning(&lines(head).concat()));
+            heads.iter().filter_map(name).collect()
+        }
+    }
+}
+
 fn shown(names: &[Vec<u8>]) -> String {
     String::from_utf8_lossy(&names.join(&b"::"[..])).into_owned()
 }
@@ -51,8 +69,7 @@ fn names<'t>(heads: impl Iterator<Item = &'t [&'t [u8]]>) -> Vec<Vec<u8>> {
         let (text, kind) = (head.concat(), Head::of(head));
         let words = meaning(&text);
         let before = |at: Option<usize>| words.get(at?.checked_sub(1)?).map(|name| name.to_vec());
-        let lambda = before(words.windows(2).position(|two| two == [b"=", b"["]));
-        let name = lambda.or_else(|| match (around, kind) {
+        let name = initialised(&words).or_else(|| given(&words)).or_else(|| match (around, kind) {
             (_, Some(Head::Scope)) if !words.contains(&&b"="[..]) => class(&words),
             // What else has brackets there heads no method.
             (Some(Head::Scope), Some(Head::Function)) => {
@@ -70,5 +87,5 @@ fn names<'t>(heads: impl Iterator<Item = &'t [&'t [u8]]>) -> Vec<Vec<u8>> {
 fn class(words: &[&[u8]]) -> Option<Vec<u8>> {
     let keyword = |word: &&[u8]| matches!(*word, b"class" | b"struct" | b"union" | b"enum");
     let first = words.iter().rposition(keyword)?;
-    words[first + 1..].iter().find(|word| word[0].is_ascii_alphabetic()).map(|word| word.to_vec())
+    named_class(&words[first + 1..])
 }

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::indented::Layout;
 use super::outline::Effect;
+use super::script::Layout;
 use crate::merge::Number;
 
 /// What is known of lines, by their numbers.

@@ -86,13 +86,21 @@ impl Head {
             return None;
         }
         let mut braces = 0_usize;
-        for word in words().skip(ended) {
+        // Whether a class's name is still to come, and a macro before it was given something.
+        let (mut unnamed, mut given) = (false, false);
+        let mut words = words().skip(ended).peekable();
+        while let Some(word) = words.next() {
+            if unnamed && depth == 0 && word != b"(" && words.peek() != Some(&&b"("[..]) {
+                unnamed = false;
+                parentheses |= given && !(is_name(word) && word != b"final");
+            }
             match word {
                 b"{" => braces += 1,
                 b"}" => braces = braces.checked_sub(1)?,
                 b"(" => {
                     depth += 1;
-                    parentheses |= angles == 0;
+                    given |= unnamed;
+                    parentheses |= angles == 0 && !unnamed;
                 }
                 b")" => depth = depth.checked_sub(1)?,
                 _ if depth > 0 => {}
@@ -101,6 +109,8 @@ impl Head {
                 b">>" => angles = angles.saturating_sub(2),
                 b"namespace" | b"class" | b"struct" | b"union" | b"enum" | b"extern" => {
                     scoped |= angles == 0;
+                    given = false;
+                    unnamed = angles == 0 && !matches!(word, b"namespace" | b"extern");
                 }
                 _ => {}
             }
@@ -160,9 +170,14 @@ pub(super) fn class_name(text: &[&[u8]], heading: usize, until: usize) -> Option
     let words = meaning(text[heading]);
     let (first, rest) = words.split_first()?;
     let class = matches!(*first, b"class" | b"struct" | b"union" | b"enum");
+    named_class(rest).filter(|_| class)
+}
+
+/// The name of the class that these words head, its keyword left out.
+pub(super) fn named_class(words: &[&[u8]]) -> Option<Vec<u8>> {
     // What stands before the name are macros and attributes, with what they are given.
     let (mut depth, mut name) = (0_usize, None);
-    for word in rest {
+    for word in words {
         match *word {
             b"(" | b"[" => depth += 1,
             b")" | b"]" => depth = depth.saturating_sub(1),
@@ -173,9 +188,9 @@ pub(super) fn class_name(text: &[&[u8]], heading: usize, until: usize) -> Option
             _ => {}
         }
     }
-    name.filter(|_| class)
+    name
 }
 
-fn is_name(word: &[u8]) -> bool {
+pub(super) fn is_name(word: &[u8]) -> bool {
     word.first().is_some_and(|b| b.is_ascii_alphabetic() || *b == b'_')
 }

@@ -2,14 +2,7 @@
 
 use std::ops::Range;
 
-/// A statement of a text that gives its functions by indentation.
-pub(super) struct Statement {
-    lines: Range<usize>,
-    /// How far it is indented.
-    indent: usize,
-    /// The last statement before it that is indented less.
-    around: Option<usize>,
-}
+use super::script::Statement;
 
 /// A `def` or a `class`, with what is indented below it.
 pub(super) struct Block {
@@ -115,6 +108,11 @@ pub(super) fn depth<'l>(lines: impl IntoIterator<Item = &'l [u8]>) -> Option<usi
     lines.into_iter().find(full).map(indentation)
 }
 
+/// Whether a line heads a function.
+pub(super) fn heads_function(line: &[u8]) -> bool {
+    head_name(line).is_some_and(|(kind, _)| kind == Kind::Function)
+}
+
 #[derive(PartialEq, Eq)]
 enum Kind {
     Function,
@@ -155,140 +153,15 @@ fn head_name(line: &[u8]) -> Option<(Kind, &[u8])> {
     (heads && !name.is_empty()).then_some((kind, name))
 }
 
-/// The statements of a text, by their lines, given what each line does where it
-/// begins in code: a bracket, a string of several lines or a `\` at a line's end
-/// makes the next line go on. None where no function is given by indentation.
-pub(super) fn statements(
-    text: &[&[u8]],
-    mut layout: impl FnMut(usize) -> Layout,
-) -> Vec<Statement> {
-    // Most texts are C++, which says so in its first lines; that of a binding holds
-    // Python in its strings.
-    let directives: [&[u8]; 4] = [b"#include", b"#pragma", b"#ifndef", b"#define"];
-    let is_directive = |line: &&[u8]| {
-        line.first() == Some(&b'#') && directives.iter().any(|d| line.starts_with(d))
-    };
-    let is_head = |line: &[u8]| head_name(line).is_some_and(|(kind, _)| kind == Kind::Function);
-    // And Python holds C++ in its strings, after what it imports or defines first.
-    let is_python = |line: &[u8]| {
-        line.starts_with(b"import ")
-            || line.starts_with(b"from ") && memchr::memmem::find(line, b" import ").is_some()
-    };
-    let begins = |line: &&&[u8]| is_directive(line) || is_python(line) || is_head(line);
-    let cpp = text.iter().find(begins).is_some_and(is_directive);
-    if cpp || !text.iter().any(|line| is_head(line)) {
-        return Vec::new();
-    }
-    let mut found: Vec<Statement> = Vec::with_capacity(text.len() / 2);
-    let (mut brackets, mut string, mut goes_on) = (0_usize, None, false);
-    for (at, line) in text.iter().enumerate() {
-        let code = line.trim_ascii_start();
-        if !goes_on {
-            if code.is_empty() || code.starts_with(b"#") {
-                continue;
-            }
-            let indent = indentation(line);
-            let mut around = found.len().checked_sub(1);
-            while let Some(last) = around
-                && found[last].indent >= indent
-            {
-                around = found[last].around;
-            }
-            found.push(Statement { lines: at..at, indent, around });
-        }
-        found.last_mut().expect("a line goes on after one that began").lines.end = at + 1;
-        let does = match string {
-            None => layout(at),
-            Some(quote) => match long_string_end(line, 0, quote) {
-                Some(end) => Layout::of(&line[end..]),
-                None => continue,
-            },
-        };
-        string = does.string;
-        brackets = brackets.saturating_sub(does.closes as usize) + does.opens as usize;
-        goes_on = brackets > 0 || string.is_some() || does.continued;
-    }
-    if found.iter().any(|s| is_head(text[s.lines.start])) { found } else { Vec::new() }
-}
-
-/// What a line leaves open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Layout {
-    /// Brackets that it closes and did not open.
-    closes: u32,
-    /// Brackets that it opens and does not close.
-    opens: u32,
-    /// The quote that a string of several lines ends with, three times.
-    string: Option<u8>,
-    /// A `\` ends it.
-    continued: bool,
-}
-
-impl Layout {
-    /// Reads a line that begins in code.
-    pub(super) fn of(line: &[u8]) -> Self {
-        let continued = line.trim_ascii_end().ends_with(b"\\");
-        let mut layout = Self { continued, ..Self::default() };
-        let mut at = 0;
-        while let Some(&byte) = line.get(at) {
-            match byte {
-                b'#' => {
-                    layout.continued = false;
-                    break;
-                }
-                b'\'' | b'"' if line[at..].starts_with(&[byte; 3]) => {
-                    let Some(end) = long_string_end(line, at + 3, byte) else {
-                        layout.string = Some(byte);
-                        break;
-                    };
-                    at = end;
-                    continue;
-                }
-                b'\'' | b'"' => at = string_end(line, at),
-                b'(' | b'[' | b'{' => layout.opens += 1,
-                b')' | b']' | b'}' if layout.opens > 0 => layout.opens -= 1,
-                b')' | b']' | b'}' => layout.closes += 1,
-                _ => {}
-            }
-            at += 1;
-        }
-        layout
-    }
-}
-
-/// The byte after the three quotes that end a string, looked for from `at` on.
-fn long_string_end(line: &[u8], mut at: usize, quote: u8) -> Option<usize> {
-    loop {
-        at += memchr::memchr2(quote, b'\\', line.get(at..)?)?;
-        at += match line[at] {
-            b'\\' => 2,
-            _ if line[at..].starts_with(&[quote; 3]) => return Some(at + 3),
-            _ => 1,
-        };
-    }
-}
-
-/// The last byte of the string of one line that begins at `at`.
-fn string_end(line: &[u8], at: usize) -> usize {
-    let mut end = at + 1;
-    while let Some(&byte) = line.get(end) {
-        match byte {
-            b'\\' => end += 1,
-            _ if byte == line[at] => return end,
-            _ => {}
-        }
-        end += 1;
-    }
-    line.len()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::script::{Layout, Script};
     use super::*;
     use crate::merge::lines;
 
     fn read(lines: &[&[u8]]) -> Vec<Statement> {
-        statements(lines, |at| Layout::of(lines[at]))
+        let script = Script::of(lines, |at| Layout::of(lines[at]));
+        if script.is_indented() { script.statements } else { Vec::new() }
     }
 
     fn found(text: &str) -> Vec<String> {

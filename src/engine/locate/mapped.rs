@@ -375,7 +375,7 @@ fn own_head(
         names = (heading_name(base, then, was.start), heading_name(text, now, is.start));
     }
     match names {
-        (Some(then), Some(now)) if then != now => {
+        (Some(then), Some(now)) if then != now && !both.in_one_list(was, is) => {
             let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
             there(format!(
                 "its lines stand here, but under `{}`, and it was made for `{}`",

@@ -150,6 +150,21 @@ struct Around<'o> {
     function: Option<&'o Opened>,
 }
 
+/// The lines that head the braces around a place, the outermost first.
+pub(super) enum Within {
+    /// From its function's own inwards.
+    Function(Vec<Range<usize>>),
+    /// No function is around it: those that may give a value to what they name.
+    Nothing(Vec<Range<usize>>),
+}
+
+impl Within {
+    pub fn heads(&self) -> &[Range<usize>] {
+        let (Self::Function(heads) | Self::Nothing(heads)) = self;
+        heads
+    }
+}
+
 impl Outline {
     /// Reads a text, given what each of its lines does where it begins in code.
     pub fn of(text: &[&[u8]], mut effect: impl FnMut(usize) -> Effect) -> Self {
@@ -282,18 +297,24 @@ impl Outline {
         Self::outwards(&self.branches, self.inside(line).branch).map(|b| b.line).collect()
     }
 
-    /// What heads the braces that the gap before `line` is in, from its function's own
-    /// inwards; none where no function is around it.
-    pub fn within(&self, text: &[&[u8]], line: usize) -> Vec<Range<usize>> {
-        let Some(function) = self.around(text, line).and_then(|around| around.function) else {
-            return Vec::new();
-        };
-        let all = Self::outwards(&self.braces, self.inside(line).brace);
+    /// What heads the braces that the gap before `line` is in, the outermost first.
+    pub fn within(&self, text: &[&[u8]], line: usize) -> Within {
+        let all = || Self::outwards(&self.braces, self.inside(line).brace);
         let head = |b: &Opened| self.statement(text, b.line).unwrap_or(b.line)..b.line + 1;
-        let mut heads: Vec<_> = all.take_while(|b| !std::ptr::eq(*b, function)).map(head).collect();
-        heads.push(head(function));
-        heads.reverse();
-        heads
+        let outermost_first = |mut heads: Vec<Range<usize>>| {
+            heads.dedup();
+            heads.reverse();
+            heads
+        };
+        if let Some(function) = self.around(text, line).and_then(|around| around.function) {
+            let inner = all().take_while(|b| !std::ptr::eq(*b, function)).map(head);
+            return Within::Function(outermost_first(inner.chain([head(function)]).collect()));
+        }
+        let may_initialise = |b: &&Opened| match self.head(text, b) {
+            Some((head, _)) => text[head].iter().any(|line| line.contains(&b'=')),
+            None => true,
+        };
+        Within::Nothing(outermost_first(all().filter(may_initialise).map(head).collect()))
     }
 
     /// The line of the `#if 0` that the gap before `line` is in.

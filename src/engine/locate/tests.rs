@@ -3,6 +3,7 @@ use crate::merge::lines;
 use crate::patch::{Body, parse};
 
 mod around;
+mod lists;
 mod scopes;
 
 fn hunks(body: &str) -> Vec<Hunk> {

@@ -12,9 +12,10 @@ use std::ops::Range;
 use super::facts::Facts;
 use super::functions::{Functions, Scope, is_same, words};
 use super::heads::signature;
-use super::indented::{self, Layout, Statement};
+use super::indented;
 use super::namesakes::is_the_old_one;
 use super::outline::{self, Effect, Outline, Outlined};
+use super::script::{self, Layout, Script, Statement};
 use super::{anywhere, arms, blocks, list};
 use crate::merge::{LineMap, Number};
 
@@ -25,8 +26,7 @@ pub struct Shape<'f> {
     known: Option<(&'f Facts, &'f [Number])>,
     functions: OnceCell<Functions>,
     outline: OnceCell<Outline>,
-    /// Where functions are given by indentation; none elsewhere.
-    statements: OnceCell<Vec<Statement>>,
+    script: OnceCell<Script>,
 }
 
 impl<'f> Shape<'f> {
@@ -43,14 +43,29 @@ impl<'f> Shape<'f> {
         })
     }
 
-    fn statements(&self, text: &[&[u8]]) -> &[Statement] {
-        self.statements.get_or_init(|| match self.known {
-            None => indented::statements(text, |at| Layout::of(text[at])),
+    fn script(&self, text: &[&[u8]]) -> &Script {
+        self.script.get_or_init(|| match self.known {
+            None => Script::of(text, |at| Layout::of(text[at])),
             Some((facts, numbers)) => {
-                let read = |of: &mut dyn FnMut(usize) -> _| indented::statements(text, of);
-                facts.layouts.with((text, numbers), Layout::of, read)
+                facts.layouts.with((text, numbers), Layout::of, |of| Script::of(text, of))
             }
         })
+    }
+
+    /// Where functions are given by indentation; none elsewhere.
+    fn statements(&self, text: &[&[u8]]) -> &[Statement] {
+        let script = self.script(text);
+        if script.is_indented() { &script.statements } else { &[] }
+    }
+
+    /// Whether the gap before a line is in a comment, string or directive of several lines.
+    fn is_in_words(&self, text: &[&[u8]], line: usize) -> bool {
+        let script = self.script(text);
+        if script.is_one() {
+            script.is_in_words(line)
+        } else {
+            self.outline(text).is_in_words(line)
+        }
     }
 
     fn outline(&self, text: &[&[u8]]) -> &Outline {
@@ -117,6 +132,13 @@ impl<'t> Both<'t> {
         indented(self.then) || indented(self.now)
     }
 
+    /// Whether one of the texts begins its comments with `#`: no line is a condition then,
+    /// and no brace heads a block.
+    fn scripted(&self) -> bool {
+        let is_one = |(text, shape): Side<'t>| shape.script(text).is_one();
+        is_one(self.then) || is_one(self.now)
+    }
+
     /// Whether lines that were at `was` and are at `is` stand in the braces and
     /// conditions they stood in, or under the `def`s; `depth` is how far they are
     /// indented. `false` says nothing.
@@ -126,6 +148,9 @@ impl<'t> Both<'t> {
         is: &Range<usize>,
         depth: Option<usize>,
     ) -> bool {
+        if self.came_into_words(was, is) {
+            return false;
+        }
         if self.indented() {
             let (Some(then), Some(now)) =
                 (heads_around(self.then, was, depth), heads_around(self.now, is, depth))
@@ -136,7 +161,7 @@ impl<'t> Both<'t> {
             return then.len() == now.len() && both.all(|(old, new)| self.map.keeps(old, new));
         }
         let (then, now) = self.outlined();
-        !self.came_into_words(was, is) && outline::stands_alike(then, now, self.map, was, is)
+        outline::stands_alike(then, now, self.map, was, is)
     }
 
     /// Whether all of `places`, where the base's lines `edges` stand in the text at
@@ -179,16 +204,13 @@ impl<'t> Both<'t> {
 
     /// Whether lines that were code stand in a comment or a string of several lines.
     pub(super) fn came_into_words(&self, was: &Range<usize>, is: &Range<usize>) -> bool {
-        if self.indented() {
-            return false;
-        }
-        let within = |(text, shape): Side<'t>, at| shape.outline(text).is_in_words(at);
+        let within = |(text, shape): Side<'t>, at| shape.is_in_words(text, at);
         within(self.now, is.start) && !within(self.then, was.start)
     }
 
     /// The line of the `#if 0` that lines which are at `is` came to stand in.
     pub(super) fn switched_off(&self, was: &Range<usize>, is: &Range<usize>) -> Option<usize> {
-        if self.indented() {
+        if self.scripted() {
             return None;
         }
         let off = |(text, shape): Side<'t>, at| shape.outline(text).switched_off(text, at);
@@ -201,7 +223,7 @@ impl<'t> Both<'t> {
         was: &Range<usize>,
         is: &Range<usize>,
     ) -> Option<(String, bool)> {
-        if self.indented() {
+        if self.scripted() {
             return None;
         }
         let (then, now) = self.outlined();
@@ -209,14 +231,26 @@ impl<'t> Both<'t> {
         Some((String::from_utf8_lossy(&condition).into_owned(), met))
     }
 
-    /// Fails, with the reason in a sentence, where lines are in a lambda or in a class
-    /// within their function that has another name than before.
+    /// Fails, with the reason in a sentence, where lines are in a list or a table, or in a
+    /// lambda or a class within their function, that has another name than before.
     pub(super) fn same_blocks(&self, was: &Range<usize>, is: &Range<usize>) -> Result<(), String> {
-        if self.indented() {
-            return Ok(());
+        if self.scripted() {
+            let read = |(text, shape): Side<'t>| (text, shape.script(text));
+            return script::same_list(read(self.then), read(self.now), (was.start, is.start));
         }
         let (then, now) = self.outlined();
         blocks::same_blocks(then, now, self.map, (was.start, is.start))
+    }
+
+    /// Whether lines are in a list, a table or another block of a name, and of the same as before.
+    pub(super) fn in_one_list(&self, was: &Range<usize>, is: &Range<usize>) -> bool {
+        if self.scripted() {
+            let read = |(text, shape): Side<'t>| (text, shape.script(text));
+            return script::in_one_list(read(self.then), read(self.now), (was.start, is.start));
+        }
+        let (then, now) = self.outlined();
+        let names = blocks::names_around(then, was.start);
+        !names.is_empty() && names == blocks::names_around(now, is.start)
     }
 
     fn outlined(&self) -> (Outlined<'t>, Outlined<'t>) {

@@ -241,3 +241,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_macro_with_arguments_may_go_before_a_class_name() {
+    let text = b"class API(x) A : public B {\n  void f() {\n  }\n};\nenum class API(y) E { e };\nstruct A g(int a) {\n}\nstruct A API(z) h(int a) {\n}\n";
+    let (functions, enclosures) = functions_and_enclosures(text);
+    let paths: Vec<_> = functions.iter().map(|f| &f.path[..]).collect();
+    assert_eq!(paths[..2], ["A::f", "g"]);
+    let around: Vec<_> = enclosures.iter().map(|e| &e.path[..]).collect();
+    assert_eq!(around, ["A", "E"]);
+}

@@ -120,7 +120,9 @@ fn attributes_are_no_names_of_functions_or_classes() {
     }
     let base = "class A : B {\n  one;\n  two;\n  three;\n  four;\n};\n";
     let body = "@@ -2,4 +2,5 @@\n   one;\n   two;\n+  new;\n   three;\n   four;\n";
-    for with in ["alignas(16)", "__attribute__((aligned(8)))", "[[deprecated(\"a: b\")]] API"] {
+    for with in
+        ["alignas(16)", "API(x)", "__attribute__((aligned(8)))", "[[deprecated(\"a: b\")]] API"]
+    {
         for (name, class) in [("A", "moved"), ("A final", "moved"), ("C", "conflict")] {
             let text = base.replace('A', &format!("{with} {name}"));
             let places = mapped(body, base, &text);
@@ -163,6 +165,8 @@ fn a_lambda_or_a_local_class_of_another_name_is_another() {
                   three();\n    four();\n  };\n  first(1);\n}\n";
     let method = "void f() {\n  struct A {\n    int first() {\n    one();\n    two();\n    three();\n    four();\n    \
                   }\n  };\n}\n";
+    let given = "void f() {\n  m.def(\"first\", [&](int a) {\n\n    one();\n    two();\n    three();\n    four();\n  \
+                 });\n  m.def(\"none\", [&](int a) {});\n  first(1);\n}\n";
     let body =
         "@@ -4,4 +4,5 @@\n     one();\n     two();\n+    new();\n     three();\n     four();\n";
     for (base, from, to, placed) in [
@@ -176,6 +180,10 @@ fn a_lambda_or_a_local_class_of_another_name_is_another() {
         (method, "struct A", "struct B", false),
         (method, "struct A", "struct A : B", true),
         (method, "int first()", "long first(int a)", true),
+        (method, "struct A", "struct API(x) A", true),
+        (method, "struct A", "struct API(x) B", false),
+        (given, "[&](int a", "nb::arg(), [=](long a", true),
+        (given, "\"first\"", "\"second\"", false),
     ] {
         let text = base.replace(from, to);
         let opened = text.matches('{').count() - text.matches('}').count();
