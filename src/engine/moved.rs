@@ -20,13 +20,29 @@ pub fn find_moved(
     then: &dyn Tree,
     now: &dyn Tree,
 ) -> Result<Option<TreePath>, ReadError> {
-    let mut likely = likely(path, file, then, now)?;
-    Ok(if likely.len() == 1 { likely.pop() } else { None })
+    Ok(only(alike(path, file, (then, now), Others::Same)?))
 }
 
-/// The likeliest new names of such a file: among the files that are new in `now` and of
-/// its kind, those that share most lines with it, and half of them at least. One with
-/// another extension counts where it has the very bytes.
+/// As [`find_moved`], of a file that is to be deleted: [`likely`], where one is.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn find_kept(
+    path: &TreePath,
+    file: &File,
+    then: &dyn Tree,
+    now: &dyn Tree,
+) -> Result<Option<TreePath>, ReadError> {
+    Ok(only(likely(path, file, then, now)?))
+}
+
+fn only(mut names: Vec<TreePath>) -> Option<TreePath> {
+    if names.len() == 1 { names.pop() } else { None }
+}
+
+/// The likeliest new names of such a file that is to be deleted: those of the files new in
+/// `now` and of its kind that share most lines with it, and half of them at least, whatever
+/// their extension. What upstream still has under any name is not gone.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -35,6 +51,25 @@ pub fn likely(
     file: &File,
     then: &dyn Tree,
     now: &dyn Tree,
+) -> Result<Vec<TreePath>, ReadError> {
+    alike(path, file, (then, now), Others::Alike)
+}
+
+/// Which files with another extension count.
+#[derive(Clone, Copy)]
+enum Others {
+    /// Those of the very bytes.
+    Same,
+    /// Those that share lines enough.
+    Alike,
+}
+
+/// The files that are new in the second tree and share most lines with one of the first.
+fn alike(
+    path: &TreePath,
+    file: &File,
+    (then, now): (&dyn Tree, &dyn Tree),
+    which: Others,
 ) -> Result<Vec<TreePath>, ReadError> {
     let extension = |p: &TreePath| p.as_str().rsplit_once('.').map(|(_, e)| e.to_string());
     let kind = Some(file.mode.kind());
@@ -53,8 +88,8 @@ pub fn likely(
         see(share(&file.bytes, &other.bytes), candidate);
     }
     for candidate in others {
-        let same = now.file(&candidate)?.filter(|other| other.bytes == file.bytes);
-        if let Some(other) = same {
+        let Some(other) = now.file(&candidate)? else { continue };
+        if matches!(which, Others::Alike) || other.bytes == file.bytes {
             see(share(&file.bytes, &other.bytes), candidate);
         }
     }
@@ -91,7 +126,7 @@ mod tests {
 
     const LINES: &str = "one\ntwo\nthree\nfour\n";
 
-    fn names(new: &[(&str, Mode, &str)]) -> Vec<String> {
+    fn names(which: Others, new: &[(&str, Mode, &str)]) -> Vec<String> {
         let path = |name: &str| TreePath::new(name).expect("plain");
         let tree = |files: &[(&str, Mode, &str)]| {
             let file = |(name, mode, text): &(&str, Mode, &str)| {
@@ -101,13 +136,15 @@ mod tests {
         };
         let then = [("a.cpp", Mode::Regular, LINES)];
         let file = File::new(Mode::Regular, LINES.as_bytes());
-        let likely = likely(&path("a.cpp"), &file, &tree(&then), &tree(new)).expect("memory");
+        let (then, now) = (tree(&then), tree(new));
+        let likely = alike(&path("a.cpp"), &file, (&then, &now), which).expect("memory");
         likely.iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn a_file_is_known_by_its_lines_and_by_its_bytes_whatever_its_extension() {
         let changed = LINES.replace("four", "4");
+        let names = |new: &[_]| names(Others::Same, new);
         assert_eq!(names(&[("z.cpp", Mode::Executable, LINES)]), ["z.cpp"]);
         assert_eq!(names(&[("z.cpp", Mode::Regular, &changed)]), ["z.cpp"]);
         assert_eq!(names(&[("a.cc", Mode::Regular, LINES)]), ["a.cc"]);
@@ -117,5 +154,15 @@ mod tests {
         assert_eq!(names(&both), ["a.cc"], "the very bytes");
         let both = [("w.cpp", Mode::Regular, LINES), ("z.cpp", Mode::Regular, LINES)];
         assert_eq!(names(&both), ["w.cpp", "z.cpp"]);
+    }
+    #[test]
+    fn a_deleted_file_is_known_by_half_of_its_lines_whatever_its_extension() {
+        let names = |new: &[_]| names(Others::Alike, new);
+        let (changed, other) = (LINES.replace("four", "4"), LINES.replace("o", "0"));
+        assert_eq!(names(&[("a.cc", Mode::Regular, &changed)]), ["a.cc"]);
+        assert_eq!(names(&[("a", Mode::Regular, &changed)]), ["a"]);
+        assert_eq!(names(&[("a.cc", Mode::Regular, &other)]), [""; 0], "less than half");
+        let both = [("a.cc", Mode::Regular, &changed[..]), ("z.cpp", Mode::Regular, LINES)];
+        assert_eq!(names(&both), ["z.cpp"], "the likeliest");
     }
 }

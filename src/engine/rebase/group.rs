@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::moved::find_moved;
+use crate::moved::{find_kept, find_moved};
 use crate::patch::Operation;
 use crate::report::FileReport;
 use crate::snapshot::{File, ReadError, Snapshot, Tree, TreePath};
@@ -138,6 +138,9 @@ impl Net<'_, '_, '_> {
         }
         // Upstream may have moved it.
         let place = match (&was, &now) {
+            (Some(was), None) if made.is_none() => {
+                find_kept(path, was, self.around.base.unedited(), self.around.before.unedited())?
+            }
             (Some(was), None) => self.place(path, was)?,
             _ => None,
         };

@@ -1,6 +1,6 @@
 //! What an entry that stops a rebase leaves to a person, file by file.
 
-use crate::moved::find_moved;
+use crate::moved::{find_kept, find_moved};
 use crate::patch::{Body, FilePatch, Operation, Patch};
 use crate::report::{FileReport, HunkReport};
 use crate::snapshot::{File, Mode, ReadError, Snapshot, Tree};
@@ -160,8 +160,11 @@ fn open(
     // Where the file is now that the patch moves or deletes.
     let source = match &was {
         _ if around.before.mode(then).is_some() => Some(then.clone()),
-        Some(was) if moves || operation == Operation::Delete => {
+        Some(was) if moves => {
             find_moved(then, was, around.base.unedited(), around.before.unedited())?
+        }
+        Some(was) if operation == Operation::Delete => {
+            find_kept(then, was, around.base.unedited(), around.before.unedited())?
         }
         _ => None,
     };

@@ -376,14 +376,23 @@ fn a_file_that_the_entry_changed_and_then_moved_meets_what_upstream_made_of_it()
 fn a_file_that_the_entry_changed_and_then_deletes_is_open_where_upstream_moved_it() {
     let gone = "diff --git a/a.cpp b/a.cpp\ndeleted file mode 100644\n--- a/a.cpp\n+++ /dev/null\n\
                 @@ -1,5 +0,0 @@\n-one\n-two\n-three of ours\n-four\n-five\n";
-    let patch = [mail("one"), edit_a(), mail("two"), gone.into()].concat();
-    let (pin, target) = ([text("a.cpp", LINES)], [text("y.cpp", LINES)]);
-    let left = finished((&pin, &target), &patch, |_| {});
-    assert!(matches!(left, Err(Unresolved::Marker { .. })), "{left:?}");
-    let files = finished((&pin, &target), &patch, |work| {
-        fs::remove_file(work.join("y.cpp")).expect("removed");
-    });
-    assert_eq!(files, Ok(Vec::new()));
+    let two = [mail("one"), edit_a(), mail("two"), gone.into()].concat();
+    let one = gone.replace("three of ours", "three");
+    let changed = LINES.replace("one", "one of theirs");
+    for (patch, name, kept) in [
+        (&two, "y.cpp", LINES),
+        (&two, "y.hpp", &changed),
+        (&one, "y.cpp", &changed),
+        (&one, "y.hpp", &changed),
+    ] {
+        let (pin, target) = ([text("a.cpp", LINES)], [text(name, kept)]);
+        let left = finished((&pin, &target), patch, |_| {});
+        assert!(matches!(left, Err(Unresolved::Marker { .. })), "{name}: {left:?}");
+        let files = finished((&pin, &target), patch, |work| {
+            fs::remove_file(work.join(name)).expect("removed");
+        });
+        assert_eq!(files, Ok(Vec::new()), "{name}");
+    }
 }
 
 #[test]

@@ -229,6 +229,12 @@ fn a_file_to_delete_that_is_renamed_is_a_conflict() {
     let why = judged.why(&Item::File { entry: "deletes".into(), path: path("old.h") });
     assert_eq!(why.as_deref(), Some("upstream renamed the file to `older.h`"));
     assert!(!judged.holds());
+    // To another extension, and edited.
+    let edited = text.replace("3", "4");
+    let renamed = with(&[("old.h", None), ("old.metal", Some(&edited))]);
+    let judged = judge(&all(), &pin(), &renamed, "new").expect("memory is read");
+    let why = judged.why(&Item::File { entry: "deletes".into(), path: path("old.h") });
+    assert_eq!(why.as_deref(), Some("upstream renamed the file to `old.metal`"));
 }
 
 proptest::proptest! {
