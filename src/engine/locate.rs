@@ -7,6 +7,7 @@
 mod alone;
 mod arms;
 mod blocks;
+mod effect;
 mod facts;
 mod functions;
 mod heads;
@@ -14,8 +15,10 @@ mod indented;
 mod mapped;
 mod names;
 mod namesakes;
+mod nearby;
 mod outline;
 mod script;
+mod shape;
 mod within;
 
 use std::ops::Range;
@@ -26,7 +29,7 @@ use crate::report::{Conflict, HunkClass, Nearby};
 pub use alone::place_alone;
 pub use facts::Facts;
 pub use mapped::{map_places, place_mapped};
-pub use within::{Shape, Side};
+pub use shape::{Shape, Side};
 
 /// A run of lines of a text (0-based) and what takes their place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::outline::Effect;
+use super::effect::Effect;
 use super::script::Layout;
 use crate::merge::Number;
 

@@ -6,80 +6,17 @@
 //! macro over several lines counts as a function. Of a text that gives its
 //! functions by indentation, classes count too.
 
-use std::cell::OnceCell;
 use std::ops::Range;
 
-use super::facts::Facts;
 use super::functions::{Functions, Scope, is_same, words};
 use super::heads::signature;
 use super::indented;
 use super::namesakes::is_the_old_one;
-use super::outline::{self, Effect, Outline, Outlined};
-use super::script::{self, Layout, Script, Statement};
+use super::outline::{self, Outlined};
+use super::script;
+use super::shape::Side;
 use super::{anywhere, arms, blocks, list};
-use crate::merge::{LineMap, Number};
-
-/// What is known of a text's form, read when it is asked for.
-#[derive(Default)]
-pub struct Shape<'f> {
-    /// What is known of its lines, and their numbers.
-    known: Option<(&'f Facts, &'f [Number])>,
-    functions: OnceCell<Functions>,
-    outline: OnceCell<Outline>,
-    script: OnceCell<Script>,
-}
-
-impl<'f> Shape<'f> {
-    /// Of a text whose lines have these numbers.
-    #[must_use]
-    pub fn of_numbers(facts: &'f Facts, numbers: &'f [Number]) -> Self {
-        Self { known: Some((facts, numbers)), ..Self::default() }
-    }
-
-    fn functions(&self, text: &[&[u8]]) -> &Functions {
-        self.functions.get_or_init(|| match self.statements(text) {
-            [] => Functions::of(text),
-            statements => Functions::indented(text, indented::blocks(text, statements)),
-        })
-    }
-
-    fn script(&self, text: &[&[u8]]) -> &Script {
-        self.script.get_or_init(|| match self.known {
-            None => Script::of(text, |at| Layout::of(text[at])),
-            Some((facts, numbers)) => {
-                facts.layouts.with((text, numbers), Layout::of, |of| Script::of(text, of))
-            }
-        })
-    }
-
-    /// Where functions are given by indentation; none elsewhere.
-    fn statements(&self, text: &[&[u8]]) -> &[Statement] {
-        let script = self.script(text);
-        if script.is_indented() { &script.statements } else { &[] }
-    }
-
-    /// Whether the gap before a line is in a comment, string or directive of several lines.
-    fn is_in_words(&self, text: &[&[u8]], line: usize) -> bool {
-        let script = self.script(text);
-        if script.is_one() {
-            script.is_in_words(line)
-        } else {
-            self.outline(text).is_in_words(line)
-        }
-    }
-
-    fn outline(&self, text: &[&[u8]]) -> &Outline {
-        self.outline.get_or_init(|| match self.known {
-            None => Outline::of(text, |at| Effect::of(text[at])),
-            Some((facts, numbers)) => {
-                facts.effects.with((text, numbers), Effect::of, |of| Outline::of(text, of))
-            }
-        })
-    }
-}
-
-/// A text, and its form.
-pub type Side<'t> = (&'t [&'t [u8]], &'t Shape<'t>);
+use crate::merge::LineMap;
 
 /// Both texts of a mapped hunk, and where the lines of the one went.
 pub(super) struct Both<'t> {
@@ -436,7 +373,9 @@ impl<'t> Both<'t> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::facts::Facts;
     use super::super::indented::depth;
+    use super::super::shape::Shape;
     use super::*;
     use crate::merge::lines;
 
