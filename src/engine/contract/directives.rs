@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::text::Text;
-use crate::cpp::{Condition, Kind, lex, lex_line, line_of, meaning};
+use crate::cpp::{Condition, Kind, lex, lex_line, lex_meaning, line_of, meaning};
 use crate::merge::LineMap;
 use crate::snapshot::TreePath;
 
@@ -19,6 +19,8 @@ pub(super) struct Directive {
     lines: Range<usize>,
     /// What it says, from `#` on, comments and layout left out.
     says: Vec<Vec<u8>>,
+    /// Whether it defines a macro that is given something: the `(` is next to the name.
+    has_parameters: bool,
     condition: Option<Condition>,
 }
 
@@ -38,6 +40,7 @@ pub(super) fn directives(text: &[u8]) -> Vec<Directive> {
             end: token.end,
             lines: count(token.start)..count(token.end - 1) + 1,
             says: meaning(token.of(text)).into_iter().map(<[u8]>::to_vec).collect(),
+            has_parameters: has_parameters(token.of(text)),
             condition: Condition::of(token.of(text)),
         })
         .collect()
@@ -53,8 +56,7 @@ pub(super) fn redefined(
 ) -> Option<Range<usize>> {
     let begins = |d: &&Directive| d.is_definition() && d.lines.start == was.start;
     let old = then.directives().iter().find(begins)?;
-    let alike =
-        |d: &&Directive| d.says == old.says && d.has_parameters(now) == old.has_parameters(then);
+    let alike = |d: &&Directive| d.is_like(old);
     let olds = then.directives().iter().filter(|d| d.says == old.says).count();
     let news: Vec<_> = now.directives().iter().filter(alike).map(|d| &d.lines).collect();
     let between = |lines: &Range<usize>| {
@@ -99,11 +101,11 @@ pub(super) fn meant_otherwise(
     words: &[&[u8]],
 ) -> Option<String> {
     let lacked = |all: &[&'_ Directive], by: &[&Directive]| {
-        let odd = all.iter().find(|d| !by.iter().any(|o| o.says == d.says));
+        let odd = all.iter().find(|d| !by.iter().any(|o| o.is_like(d)));
         odd.map(|d| (d.shown(), d.start))
     };
     let (old, new) = (conditions(then, was), conditions(now, is));
-    if !old.iter().map(|d| &d.says).eq(new.iter().map(|d| &d.says)) {
+    if old.len() != new.len() || !old.iter().zip(&new).all(|(old, new)| old.is_like(new)) {
         return Some(match (lacked(&new, &old), lacked(&old, &new)) {
             (Some((shown, at)), _) => {
                 let line = line_of(now.bytes(), at);
@@ -127,11 +129,78 @@ pub(super) fn meant_otherwise(
     Some(format!("the same tokens, but `{shown}` before them is gone"))
 }
 
+/// The macro that tells two texts of the same tokens apart, in a sentence: one that is given
+/// something in one of them, and nothing in the other.
+pub(super) fn defined_otherwise(old: &[u8], new: &[u8]) -> Option<String> {
+    let (old, new) = (directives(old), directives(new));
+    let odd = old.iter().zip(&new).find(|(old, new)| old.has_parameters != new.has_parameters);
+    let (_, new) = odd?;
+    let now = if new.has_parameters { "parameters now" } else { "no parameters now" };
+    Some(format!("the same tokens, but `{}` has {now}", new.shown()))
+}
+
+/// The words of a text with each `#ifdef A`, `#ifndef A` and `defined A` as the
+/// `#if defined(A)` that means the same.
+pub(super) fn spelled_out<'w>(words: &[&'w [u8]]) -> Vec<&'w [u8]> {
+    let mut out: Vec<&[u8]> = Vec::with_capacity(words.len());
+    let mut at = 0;
+    while let Some(&word) = words.get(at) {
+        let after = |next: usize| words.get(at + next).copied();
+        let (asks, name): (&[&[u8]], _) = match (out.last(), word) {
+            (Some(&b"#"), b"ifdef") => (&[b"if", b"defined"], after(1)),
+            (Some(&b"#"), b"elifdef") => (&[b"elif", b"defined"], after(1)),
+            (Some(&b"#"), b"ifndef") => (&[b"if", b"!", b"defined"], after(1)),
+            (Some(&b"#"), b"elifndef") => (&[b"elif", b"!", b"defined"], after(1)),
+            (_, b"defined") => (&[b"defined"], after(1).filter(|next| *next != b"(")),
+            _ => (&[], None),
+        };
+        match name {
+            Some(name) => {
+                out.extend(asks);
+                out.extend([b"(", name, b")"]);
+                at += 2;
+            }
+            None => {
+                out.push(word);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+/// Whether a text's first condition keeps it from being read twice, and does nothing else:
+/// it is around all of it.
+fn has_guard(text: &Text) -> bool {
+    let all = text.directives();
+    let [first, second, .., last] = all else { return false };
+    let guards = second.defines().is_some_and(|name| {
+        second.says.concat() == [b"#define", name, b"\n"].concat()
+            && first.asks().concat() == [b"#if!defined(", name, b")\n"].concat()
+    });
+    let mut depth = 0_usize;
+    let closes = |d: &Directive| {
+        match d.condition {
+            Some(Condition::If) => depth += 1,
+            Some(Condition::EndIf) => depth = depth.saturating_sub(1),
+            Some(Condition::Else) if depth == 1 => return true,
+            _ => {}
+        }
+        depth == 0
+    };
+    let bytes = text.bytes();
+    guards
+        && all.iter().position(closes) == Some(all.len() - 1)
+        && lex_meaning(&bytes[..first.start]).is_empty()
+        && lex_meaning(&bytes[last.end..]).is_empty()
+}
+
 /// The branches of conditions that the byte at `at` is in, with those before
 /// them.
 fn conditions(text: &Text, at: usize) -> Vec<&Directive> {
     let mut open: Vec<Vec<&Directive>> = Vec::new();
-    for directive in text.directives().iter().take_while(|d| d.start < at) {
+    let guard = usize::from(has_guard(text));
+    for directive in text.directives().iter().skip(guard).take_while(|d| d.start < at) {
         match (directive.condition, open.last_mut()) {
             (Some(Condition::If), _) => open.push(vec![directive]),
             (Some(Condition::Else), Some(branches)) => branches.push(directive),
@@ -147,13 +216,15 @@ impl Directive {
         matches!(&self.says[..], [_, word, _, ..] if word == b"define")
     }
 
-    /// Whether it defines a macro that is given something: the `(` is next to the name.
-    fn has_parameters(&self, text: &Text) -> bool {
-        let line = &text.bytes()[self.start..self.end];
-        let words = lex_line(line);
-        let mut words = words.iter().filter(|t| t.kind.bears_meaning()).skip(2);
-        let (name, next) = (words.next(), words.next());
-        name.zip(next).is_some_and(|(name, next)| name.end == next.start && next.of(line) == b"(")
+    /// Whether it means what another one does.
+    fn is_like(&self, other: &Self) -> bool {
+        let same =
+            self.says == other.says || self.condition.is_some() && self.asks() == other.asks();
+        same && self.has_parameters == other.has_parameters
+    }
+
+    fn asks(&self) -> Vec<&[u8]> {
+        spelled_out(&self.says.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
     /// The name that it defines, or undefines.
@@ -178,4 +249,15 @@ impl Directive {
         let text = String::from_utf8_lossy(&self.says.join(&b' ')).replace('\n', "");
         text.replacen("# ", "#", 1).trim_end().chars().take(60).collect()
     }
+}
+
+/// Whether a directive defines a macro whose name has a `(` next to it.
+fn has_parameters(line: &[u8]) -> bool {
+    let words = lex_line(line);
+    let mut words = words.iter().filter(|t| t.kind.bears_meaning()).skip(1);
+    if words.next().map(|t| t.of(line)) != Some(b"define") {
+        return false;
+    }
+    let (name, next) = (words.next(), words.next());
+    name.zip(next).is_some_and(|(name, next)| name.end == next.start && next.of(line) == b"(")
 }

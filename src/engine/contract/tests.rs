@@ -176,6 +176,34 @@ fn what_stands_around_a_text_can_change_its_meaning() {
         let header = HEADER.replace(head, &format!("{head}{put}"));
         assert_eq!(verdicts(&header, METAL, HOST)[0].status, Status::Held, "{put}");
     }
+    // What guards a header from being read twice, and a condition that is spelled otherwise.
+    let around = |open: &str| HEADER.replace(head, &format!("{head}{open}\n")) + "#endif\n";
+    let watched = |pin: &str, target: &str| {
+        let (pin, target) = (tree(pin, METAL, HOST), tree(target, METAL, HOST));
+        check(&all(), &pin, &target, "new").expect("memory is read").swap_remove(0).status
+    };
+    let guarded = around("#ifndef Q_H\n#define Q_H");
+    let once = HEADER.replace(head, &format!("{head}#pragma once\n"));
+    for (pin, target, status) in [
+        (&guarded, &once, Status::Held),
+        (&once, &guarded, Status::Held),
+        (&once, &around("#ifndef Q_H\n#define Q_HH"), Status::Changed),
+        (&once, &around("#ifdef Q_H\n#define Q_H"), Status::Changed),
+        (&once, &(guarded.clone() + "int more;\n"), Status::Changed),
+        (&once, &guarded.replace("#endif", "#else\n#endif"), Status::Changed),
+        (&around("#ifdef A"), &around("#if defined(A)"), Status::Held),
+        (&around("#if !defined A"), &around("#ifndef A"), Status::Held),
+        (&around("#ifdef A"), &around("#ifndef A"), Status::Changed),
+        (&around("#ifdef A"), &around("#if A"), Status::Changed),
+        (&around("#if B\n#elifdef A"), &around("#if B\n#elif defined(A)"), Status::Held),
+    ] {
+        assert_eq!(watched(pin, target), status, "{pin}{target}");
+    }
+    let within = |put: &str| HEADER.replace("  y[0] = sum;\n", put);
+    let defined = within("#ifdef A\n  y[0] = sum;\n#endif\n");
+    let spelled = within("#if defined(A)\n  y[0] = sum;\n#endif\n");
+    assert_eq!(watched(&defined, &spelled), Status::Held);
+    assert_eq!(watched(&defined, &defined.replace("ifdef", "ifndef")), Status::Changed);
     let after = format!("{HEADER}#undef METAL_FUNC\n");
     assert_eq!(verdicts(&after, METAL, HOST)[0].status, Status::Held);
     // A `#` of another language.
@@ -184,6 +212,26 @@ fn what_stands_around_a_text_can_change_its_meaning() {
     let watch =
         contracts("[[watch]]\nfile = 'CMakeLists.txt'\nfrom = 'set'\nto = '(A 1)'\nreason = 'r'");
     assert_eq!(check(&watch, &pin, &target, "").unwrap()[0].status, Status::Held);
+}
+
+#[test]
+fn a_macro_with_parameters_is_another() {
+    let watch = contracts("[[watch]]\nfile = 'q.h'\nfrom = '#define L'\nreason = 'r'");
+    let used = contracts("[[watch]]\nfile = 'q.h'\nfunction = 'f'\nreason = 'r'");
+    let header = |define: &str| tree_of("q.h", &format!("{define}\nint f() {{ return L(1); }}\n"));
+    for (from, to, status) in [
+        ("#define L (x)", "#define L(x)", Status::Changed),
+        ("#define L(x)", "#define L (x)", Status::Changed),
+        ("#define L (x)", "#define L  ( x ) // why", Status::Held),
+        ("#define L(x) x", "#define  L( x ) x", Status::Held),
+    ] {
+        for contracts in [&watch, &used] {
+            let found = check(contracts, &header(from), &header(to), "").expect("memory is read");
+            assert_eq!(found[0].status, status, "{to}: {}", found[0].what);
+        }
+    }
+    let found = check(&watch, &header("#define L (x)"), &header("#define L(x)"), "").expect("read");
+    assert_eq!(found[0].what, "the same tokens, but `#define L ( x )` has parameters now");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::directives::{has_directives, meant_otherwise};
+use super::directives::{defined_otherwise, has_directives, meant_otherwise, spelled_out};
 use super::text::{Ends, Text};
 use super::{ContractKind, Status, Verdict, Watch};
 use crate::cpp::{self, function, meaning};
@@ -107,7 +107,15 @@ fn compared(
 ) -> Verdict {
     let (then, now) = (meaning(old), meaning(new));
     if then == now {
-        return verdict(Status::Held, "layout or comments changed, no token did".into());
+        let Some(what) = defined_otherwise(old, new) else {
+            return verdict(Status::Held, "layout or comments changed, no token did".into());
+        };
+        let mut verdict = verdict(Status::Changed, what);
+        verdict.diff = diff(old, new, old_line, new_line);
+        return verdict;
+    }
+    if spelled_out(&then) == spelled_out(&now) {
+        return verdict(Status::Held, "a condition is spelled otherwise, no other token is".into());
     }
     let same = then.iter().zip(&now).take_while(|(a, b)| a == b).count();
     let shown = |words: &[&[u8]]| match words.get(same) {
