@@ -410,7 +410,9 @@ impl<'t> Ground<'t> {
             let why = "upstream took the file away";
             return Ok(judged.none(HunkClass::FileDeleted, why, patch));
         };
-        if from != to {
+        // Upstream may have renamed it as the patch does, and changed more.
+        let has_name = operation == Operation::Rename && now == *to && base.mode(to).is_none();
+        if from != to && !has_name {
             let why = format!("upstream renamed the file to `{now}`");
             return Ok(judged.none(HunkClass::Conflict, &why, patch));
         }
@@ -433,10 +435,19 @@ impl<'t> Ground<'t> {
             }
             _ => {}
         }
-        let placed = |h: &&mut HunkReport| h.class.holds() && h.class != HunkClass::Landed;
-        content.hunks.iter_mut().filter(placed).for_each(|h| h.class = HunkClass::FileMoved);
+        let landed = |h: &HunkReport| h.class == HunkClass::Landed;
+        let class = match (has_name, mode == file.mode && content.hunks.iter().all(landed)) {
+            (true, true) => HunkClass::Landed,
+            (true, false) => HunkClass::Moved,
+            (false, _) => {
+                let placed = |h: &&mut HunkReport| h.class.holds() && !landed(h);
+                let placed = content.hunks.iter_mut().filter(placed);
+                placed.for_each(|h| h.class = HunkClass::FileMoved);
+                HunkClass::FileMoved
+            }
+        };
         Ok(Judged::new(operation, now.clone(), Some(from.clone()))
-            .hunks(HunkClass::FileMoved, None, content.hunks)
+            .hunks(class, None, content.hunks)
             .edit(now, Some(File::new(mode, content.bytes))))
     }
 

@@ -321,6 +321,44 @@ fn a_rename_whose_lines_moved_stays_one() {
 }
 
 #[test]
+fn of_a_rename_that_upstream_made_too_the_edits_are_left() {
+    let far = format!("{LINES}six\nseven\neight\nnine\n");
+    let theirs = far.replace("nine", "nine of theirs");
+    let rename = RENAME.replace("-1,5 +1,5", "-1,6 +1,6").replace(" five\n", " five\n six\n");
+    let only = rename.split_inclusive('\n').take(3).collect::<String>();
+    let made = |patch: &str, target: Given<'_>| {
+        let (pin, target) = (tree(&[text("a.cpp", &far)]), tree(&[target]));
+        let series = series(Path::new(""), patch);
+        let names = Names { pin: "pin", target: "to", id: "to" };
+        let plan = plan(&series, &pin, &target, names, &Decisions::default()).expect("planned");
+        let stops = matches!(plan.stop, Some(Stop::Entry { .. }));
+        let patch = plan.entries.first().and_then(|entry| entry.patch.clone()).unwrap_or_default();
+        (stops, String::from_utf8(patch).expect("text"))
+    };
+    for target in [&theirs, &far] {
+        let (stops, patch) = made(&rename, text("b.cpp", target));
+        assert!(!stops && !patch.contains("rename"), "{patch}");
+        let laid = tree(&[text("b.cpp", target)]);
+        let mut ground = Ground::mapped(&laid, &laid);
+        let parsed = crate::patch::parse(patch.as_bytes()).expect("a patch");
+        assert!(ground.apply("e", &parsed, 1).expect("judged").holds(), "{patch}");
+        let file = ground.target.file(&TreePath::new("b.cpp").expect("plain"));
+        let bytes = file.expect("in memory").expect("there").bytes;
+        assert_eq!(bytes[..], *target.replace("three", "three of ours").as_bytes());
+    }
+    // Nothing is left where upstream made the edits too.
+    let all = theirs.replace("three", "three of ours");
+    assert_eq!(made(&rename, text("b.cpp", &all)), (false, String::new()));
+    assert_eq!(made(&only, text("b.cpp", &theirs)), (false, String::new()));
+    // Where it changed the lines, or took another name, a person has to look.
+    let other = theirs.replace("three", "3");
+    assert!(made(&rename, text("b.cpp", &other)).0);
+    assert!(made(&rename, text("c.cpp", &theirs)).0);
+    let copy = rename.replace("rename from", "copy from").replace("rename to", "copy to");
+    assert!(made(&copy, text("b.cpp", &theirs)).0);
+}
+
+#[test]
 fn of_a_file_that_the_entry_deletes_nothing_is_left_by_an_empty_one() {
     let patch = "--- a/g\n+++ /dev/null\n@@ -1 +0,0 @@\n-gone\n";
     let (pin, target) = ([text("g", "gone\n")], [text("g", "changed\n")]);
