@@ -27,15 +27,21 @@ pub(super) fn notes(
     patches: &[(&str, &Patch)],
     entries: &[Planned],
 ) -> Vec<KeptNote> {
-    let renamed = |note: &Note| {
+    // Of a rename that upstream made too the edits alone are left, under the new name.
+    let stays = |note: &Note, left: &Removed| {
+        left.contains_key(&(note.entry.clone(), note.file.to_string()))
+    };
+    let renamed = |note: &Note, left: &Removed| {
         let entry = entries.iter().find(|p| p.name == note.entry)?;
         let file = entry.report.patch.files.iter().find(|f| f.from.as_ref() == Some(&note.file))?;
-        (file.operation == "modify").then(|| file.path.clone())
+        let follows =
+            file.operation == "modify" || file.operation == "rename" && !stays(note, left);
+        follows.then(|| file.path.clone())
     };
     let mut left = removed(patches);
     let mut out = Vec::new();
     for note in notes {
-        let file = renamed(note).unwrap_or_else(|| note.file.clone());
+        let file = renamed(note, &left).unwrap_or_else(|| note.file.clone());
         let key = (note.entry.clone(), file.to_string());
         let Some(lines) = left.get_mut(&key) else { continue };
         let mut kept = Vec::new();

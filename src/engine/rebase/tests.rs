@@ -328,10 +328,14 @@ fn of_a_rename_that_upstream_made_too_the_edits_are_left() {
     let only = rename.split_inclusive('\n').take(3).collect::<String>();
     let made = |patch: &str, target: Given<'_>| {
         let (pin, target) = (tree(&[text("a.cpp", &far)]), tree(&[target]));
-        let series = series(Path::new(""), patch);
+        let mut series = series(Path::new(""), patch);
+        if patch.contains("-three") {
+            let note = "entry = 'e'\nfile = 'a.cpp'\nremoves = ['three']\nreason = 'r'";
+            series.contracts.note = vec![toml::from_str(note).expect("a note")];
+        }
         let names = Names { pin: "pin", target: "to", id: "to" };
         let plan = plan(&series, &pin, &target, names, &Decisions::default()).expect("planned");
-        let stops = matches!(plan.stop, Some(Stop::Entry { .. }));
+        let stops = plan.stop.is_some();
         let patch = plan.entries.first().and_then(|entry| entry.patch.clone()).unwrap_or_default();
         (stops, String::from_utf8(patch).expect("text"))
     };
