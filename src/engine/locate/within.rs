@@ -101,42 +101,42 @@ impl<'t> Both<'t> {
         outline::stands_alike(then, now, self.map, was, is)
     }
 
+    /// The heads of the functions around lines of a text, the innermost first: where
+    /// each begins, and as much of it as tells one from another. Nothing where it cannot
+    /// be told.
+    fn heads(
+        &self,
+        (text, shape): Side<'t>,
+        lines: &Range<usize>,
+    ) -> Option<Vec<(usize, Vec<u8>)>> {
+        if self.indented() {
+            let heads = heads_around((text, shape), lines, None)?.into_iter();
+            return Some(heads.map(|head| (head.start, words(&text[head].concat()))).collect());
+        }
+        let outline = shape.outline(text);
+        match outline.function(text, lines.start) {
+            // The words may be a macro's.
+            _ if outline.is_in_words(lines.start) => None,
+            Some((head, _)) => Some(vec![(head.start, signature(&text[head]))]),
+            None => outline.is_outside(text, lines).then(Vec::new),
+        }
+    }
+
     /// Whether all of `places`, where the base's lines `edges` stand in the text at
     /// hand, that are in a function with the head of the one around `was` are in
     /// the very same. `false` says nothing.
     fn stands_once(&self, was: &Range<usize>, edges: &Range<usize>, places: &[usize]) -> bool {
-        let now = |at: &usize| at + was.start - edges.start..at + was.end - edges.start;
-        // What heads the functions around, as far as it tells one from another.
-        let (own, places): (_, Option<Vec<_>>) = if self.indented() {
-            let heads = |(text, shape): Side<'t>, lines: &Range<usize>| {
-                let heads = heads_around((text, shape), lines, None)?;
-                Some(
-                    heads
-                        .into_iter()
-                        .map(|head| (head.start, words(&text[head].concat())))
-                        .collect(),
-                )
-            };
-            let own = |all: Vec<_>| all.into_iter().take(1).collect::<Vec<_>>();
-            let places = places.iter().map(|at| heads(self.now, &now(at)));
-            (heads(self.then, was).map(own), places.collect())
-        } else {
-            let head = |(text, shape): Side<'t>, lines: &Range<usize>| {
-                let outline = shape.outline(text);
-                match outline.function(text, lines.start) {
-                    // The words may be a macro's.
-                    _ if outline.is_in_words(lines.start) => None,
-                    Some((head, _)) => Some(vec![(head.start, signature(&text[head]))]),
-                    None => outline.is_outside(text, lines).then(Vec::new),
-                }
-            };
-            (head(self.then, was), places.iter().map(|at| head(self.now, &now(at))).collect())
-        };
-        let (Some(own), Some(places)) = (own, places) else { return false };
+        let now = |at: usize| at + was.start - edges.start..at + was.end - edges.start;
+        let Some(own) = self.heads(self.then, was) else { return false };
         let Some((_, own)) = own.first() else { return true };
-        let mut alike = places.iter().flatten().filter(|(_, head)| head == own);
-        let first = alike.next();
-        alike.all(|head| Some(head) == first)
+        let mut first = None;
+        places.iter().all(|at| {
+            let heads = self.heads(self.now, &now(*at));
+            heads.is_some_and(|all| {
+                let mut alike = all.iter().filter(|(_, head)| head == own);
+                alike.all(|(at, _)| *first.get_or_insert(*at) == *at)
+            })
+        })
     }
 
     /// Whether lines that were code stand in a comment or a string of several lines.
@@ -208,6 +208,10 @@ impl<'t> Both<'t> {
     /// beside them, stand in both.
     pub(super) fn has_new_twin(&self, was: &Range<usize>, edges: Range<usize>) -> bool {
         if self.map.most_places(edges.clone()) <= 1 {
+            return false;
+        }
+        // Lines in no function: a blank line between two may stand in hundreds of places.
+        if self.heads(self.then, was).is_some_and(|heads| heads.is_empty()) {
             return false;
         }
         let places = anywhere(&self.base()[edges.clone()], self.text());
