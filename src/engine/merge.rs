@@ -178,6 +178,20 @@ impl<'t> LineMap<'t> {
         self.old[range].iter().map(count).min().unwrap_or(usize::MAX)
     }
 
+    /// Every place in the new text at which the old lines `range` stand together.
+    #[must_use]
+    pub fn places(&self, range: Range<usize>) -> Vec<usize> {
+        let (wanted, new) = (&self.old[range], &*self.new);
+        let Some(last) = new.len().checked_sub(wanted.len()) else { return Vec::new() };
+        // Where the rarest of them is not, no other needs reading.
+        let count = |i: &usize| self.counts[wanted[*i].0 as usize];
+        let rarest = (0..wanted.len()).min_by_key(count);
+        (0..=last)
+            .filter(|&at| rarest.is_none_or(|i| new[at + i] == wanted[i]))
+            .filter(|&at| new[at..at + wanted.len()] == *wanted)
+            .collect()
+    }
+
     /// What became of the old lines `range` (0-based, empty for a gap between
     /// two lines) and the line on either side of it. `wanted` is what a change
     /// puts in their place, and `new_text` the lines of the new text: where

@@ -15,7 +15,7 @@ use super::namesakes::is_the_old_one;
 use super::outline::{self, Outlined};
 use super::script;
 use super::shape::Side;
-use super::{anywhere, arms, blocks, list};
+use super::{arms, blocks, list};
 use crate::merge::LineMap;
 
 /// Both texts of a mapped hunk, and where the lines of the one went.
@@ -214,7 +214,7 @@ impl<'t> Both<'t> {
         if self.heads(self.then, was).is_some_and(|heads| heads.is_empty()) {
             return false;
         }
-        let places = anywhere(&self.base()[edges.clone()], self.text());
+        let places = self.map.places(edges.clone());
         if places.len() <= 1 || self.stands_once(was, &edges, &places) {
             return false;
         }
@@ -498,7 +498,7 @@ mod tests {
                     prop_assert_eq!(then, now, "{:?} -> {:?}, {:?}", was, is, depth);
                 }
             }
-            let places = anywhere(&base[edges.clone()], &text);
+            let places = map.places(edges.clone());
             if both.stands_once(&was, &edges, &places) {
                 let twin = both.has_twin(&was, edges.clone(), &places);
                 prop_assert!(!twin, "{was:?} has a twin: {places:?}");
