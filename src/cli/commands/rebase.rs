@@ -126,13 +126,14 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     session.require_same(&start.series)?;
     let target = start.target(&session.state.to.to_string(), ui)?;
     let accepted = accepted(&args.accept, &start, &target, &session.state.decisions)?;
-    session.state.decisions.accepted.extend(accepted);
-    session.save()?;
     if let Some(entry) = &args.skip {
         skip(&mut session, &start, entry)?;
     } else if let Some(entry) = session.state.stopped.clone() {
         take(&mut session, &start, &target, &entry)?;
     }
+    // Last: what is accepted beside an answer that is refused is refused with it.
+    session.state.decisions.accepted.extend(accepted);
+    session.save()?;
     let known = start.known(&target, ui)?;
     advance(session, &start, &target, &known, ui)
 }
@@ -208,7 +209,10 @@ fn begin(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
             "`{}` is a released tree: it has no commit to pin",
             target.id
         ))
-        .hint("`overlay rebase --dry-run` works on it, and so do drift and apply --at"));
+        .hint(format!(
+            "`overlay rebase --dry-run --to {}` works on it, and so do drift and apply --at",
+            target.id
+        )));
     };
     if commit.id == start.pin.commit {
         return Err(CommandError::usage(format!("{} is the pin already", target.end.name)));

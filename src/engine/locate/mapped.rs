@@ -294,7 +294,7 @@ fn stands_apart(
     };
     over(both.base(), headings.0, was.start)
         && over(both.text(), headings.1, now.range.start)
-        && both.stands_alike(was, &now.range, depth_of(now, both.base()))
+        && both.stands_alike(was, &now.range, depth_of(now, both.text()))
 }
 
 /// Whether a text ends with a statement, all its brackets closed.

@@ -98,13 +98,17 @@ pub(super) fn clear(root: &Path, from: ObjectId, to: ObjectId) -> Result<(), Reb
     let place = folder(root, to);
     remove(&aside(&place))?;
     remove(&place)?;
-    let kept = kept_file(root, from);
-    match fs::remove_file(&kept) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(io(&kept, "cannot be removed")(e))
+    let [kept, draft] = with_draft(&kept_file(root, from));
+    let [_, pin_draft] = with_draft(&root.join(PIN_FILE));
+    for path in [kept, draft, pin_draft] {
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(io(&path, "cannot be removed")(e));
+            }
+            _ => {}
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 /// Where the new folder is written before it is whole.

@@ -28,6 +28,10 @@ fn half_written() -> (Bump, BTreeMap<String, Vec<u8>>) {
     );
     bump.write(&format!("{}/half.patch", bump.folder(4)), "x");
     bump.write(&format!("{}.toml", bump.folder(0)), &bump.read("mlx-pin.toml"));
+    // A file that was being written.
+    let kept = bump.folder(0).replace("patches/", "patches/.");
+    bump.write(&format!("{kept}.toml.new"), "ha");
+    bump.write(".mlx-pin.toml.new", "ha");
     (bump, before)
 }
 

@@ -244,3 +244,13 @@ fn all_that_heads_a_body_counts() {
         }
     }
 }
+
+/// Outside of functions the lines are looked at where they are now, which may be
+/// further down than the text that they were made for goes.
+#[test]
+fn a_longer_text_is_read_at_its_own_lines() {
+    let base = "a0;\nint b = 1;\n\nint c = 2;\nint d = 3;\n  ;\n  x = 1;\nlast();\n";
+    let text = "a0;\nn1();\nn2();\nn3();\nn4();\nint b = 1;\n\n  ;\n  x = 1;\nlast();\n";
+    let body = "@@ -4,5 +4,3 @@\n int c = 2;\n int d = 3;\n   ;\n-  x = 1;\n-last();\n";
+    assert_eq!(classes(&mapped(body, base, text)), ["moved"]);
+}

@@ -8,6 +8,7 @@ use crate::bump::{ACCEPT, Bump, SERIES, stop, stopped};
 pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/an-entry-can-be-left-out", rebase_skip);
     test("rebase/a-reason-is-kept-in-the-new-series", rebase_reasons);
+    test("rebase/a-reason-beside-a-refused-answer-is-refused-too", rebase_reason_refused);
     test("rebase/a-broken-contract-is-left-out-once-accepted", rebase_broken);
     test("rebase/status-tells-programs-too", rebase_in_status);
     test("rebase/given-up-all-is-as-it-was", rebase_abort);
@@ -54,6 +55,14 @@ fn rebase_reasons() {
     let (_, series) = bump.series();
     assert!(!series.contains("ours sums the same") && !series.contains("may follow"), "{series}");
     assert!(series.contains("still the same"), "{series}");
+}
+
+fn rebase_reason_refused() {
+    let bump = stopped();
+    let before = bump.read(".overlay-rebase/state.json");
+    // The markers are still there.
+    bump.run(&["rebase", "--continue", "--accept", ACCEPT]).assert_status(1);
+    assert_eq!(bump.read(".overlay-rebase/state.json"), before);
 }
 
 /// What the new pin has not, nothing can be compared with there.
