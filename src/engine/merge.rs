@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use imara_diff::InternedInput;
 
-use gap::{READINGS, Readings};
+use gap::{DOWN, READINGS, Readings};
 use runs::{Block, place_in, place_in_back};
 
 /// A line by its number: see [`Numbers`].
@@ -217,6 +217,14 @@ impl<'t> LineMap<'t> {
         {
             return Fate::Landed(before..after - 1);
         }
+        // A block that slides over a line beside the range (a new function after the one
+        // that ends there) leaves the range where it is, beside the same lines.
+        if let kept @ Fate::Kept(place) = &fates[DOWN[0]]
+            && DOWN.iter().all(|down| fates[*down] == *kept)
+            && (0..READINGS).all(|reading| self.holds(reading, &range, place.start))
+        {
+            return kept.clone();
+        }
         if let Some(changed) = fates.iter().find(|f| matches!(f, Fate::Changed(_))) {
             return changed.clone();
         }
@@ -227,6 +235,16 @@ impl<'t> LineMap<'t> {
         places.sort_unstable();
         places.dedup();
         Fate::Unsure(places)
+    }
+
+    /// Whether a reading has the old lines `range` at the new line `place`; of a gap, a line
+    /// beside it.
+    fn holds(&self, reading: usize, range: &Range<usize>, place: usize) -> bool {
+        let at = |old| self.at(reading, old);
+        match range.is_empty() {
+            true => at(range.start) == Some(place) || at(range.end + 1) == Some(place + 1),
+            false => range.clone().zip(place..).all(|(old, new)| at(old + 1) == Some(new + 1)),
+        }
     }
 
     /// The new lines between the nearest old lines around `range` that are
@@ -302,6 +320,17 @@ mod tests {
     fn a_changed_neighbour_is_a_change() {
         assert_eq!(fate("a\nb\nc\nd\n", "a\nb\nC\nd\n", 1..2, "B\n"), Fate::Changed(1..3));
         assert!(matches!(fate("a\nb\nc\n", "a\nb\nnew\nc\n", 1..2, "B\n"), Fate::Changed(_)));
+    }
+
+    #[test]
+    fn a_block_that_slides_over_a_neighbour_is_no_change() {
+        // A function after the one whose last line is meant.
+        let (old, new) = ("f\nx\n}\nz\n", "f\nx\n}\ng\ny\n}\nz\n");
+        assert_eq!(fate(old, new, 1..2, "X\n"), Fate::Kept(1..2));
+        assert_eq!(fate(old, new, 2..2, "X\n"), Fate::Kept(2..2));
+        // Lines put right before the one that is meant are, where git reads them so.
+        let (old, new) = ("f\n}\nx\nz\n", "f\n}\ny\n}\nx\nz\n");
+        assert!(matches!(fate(old, new, 2..3, "X\n"), Fate::Changed(_)));
     }
 
     #[test]

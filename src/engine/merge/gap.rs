@@ -14,6 +14,9 @@ pub(super) type Reading = Vec<Block>;
 /// How many ways there are: two algorithms, loose blocks up or down.
 pub(super) const READINGS: usize = 4;
 
+/// Those with loose blocks as far down as they go, as git reads.
+pub(super) const DOWN: [usize; 2] = [1, 3];
+
 /// All readings of one part of two texts.
 pub(super) type Readings = [Reading; READINGS];
 
