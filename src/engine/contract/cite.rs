@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::directives::{redefined, undefined};
+use super::directives::{defined, redefined};
 use super::text::Ends;
 use super::{Cite, ContractKind, Place, Status, Verdict};
 use crate::cpp::{self, Function, Kind, function, lex};
@@ -121,7 +121,13 @@ fn lost(
         }
         [] if is_function => verdict(Status::Broken, format!("`{symbol}` is gone")),
         _ => {
-            let undefined = undefined((&ends.then, &ends.now), cite.at.first - 1);
+            let defined = defined((&ends.then, &ends.now), cite.at.first - 1);
+            if let Ok([line]) = defined.as_deref() {
+                let what =
+                    format!("the cited line changed; `{symbol}` is defined on line {}", line + 1);
+                return verdict(Status::Changed, what).at(at(line + 1));
+            }
+            let undefined = defined.err().unwrap_or_default();
             let found: Vec<usize> = lines(ends.now.bytes())
                 .iter()
                 .enumerate()

@@ -73,15 +73,17 @@ pub(super) fn redefined(
     }
 }
 
-/// The lines, 0-based, at which a text undefines a macro that the line `was` of the other
-/// defines, where it defines it no more.
-pub(super) fn undefined((then, now): (&Text, &Text), was: usize) -> Vec<usize> {
+/// The lines, 0-based, at which a text defines a macro that the line `was` of the other
+/// defines; where it defines it no more, those at which it undefines it, as an error.
+pub(super) fn defined((then, now): (&Text, &Text), was: usize) -> Result<Vec<usize>, Vec<usize>> {
     let old = then.directives().iter().find(|d| d.is_definition() && d.lines.contains(&was));
-    let Some(name) = old.and_then(Directive::defines) else { return Vec::new() };
-    let of_name = || now.directives().iter().filter(|d| d.defines() == Some(name));
-    match of_name().any(Directive::is_definition) {
-        true => Vec::new(),
-        false => of_name().map(|d| d.lines.start).collect(),
+    let Some(name) = old.and_then(Directive::defines) else { return Ok(Vec::new()) };
+    let of_name = now.directives().iter().filter(|d| d.defines() == Some(name));
+    let (defines, undefines): (Vec<_>, Vec<_>) = of_name.partition(|d| d.is_definition());
+    let starts = |all: Vec<&Directive>| all.into_iter().map(|d| d.lines.start).collect();
+    match defines.is_empty() {
+        true => Err(starts(undefines)),
+        false => Ok(starts(defines)),
     }
 }
 

@@ -91,6 +91,11 @@ impl Outline {
             while does.after != After::Nothing {
                 outline.inside.push((at, Inside { words: Some(at - 1), ..top }));
                 let Some((lines, bytes)) = goes_on(does.after, piece, &text[at..]) else {
+                    // What nothing closes is no comment: `dist/*` in another language.
+                    if does.after == After::Comment {
+                        outline.inside.pop();
+                        break;
+                    }
                     return outline;
                 };
                 at += lines;
@@ -440,5 +445,13 @@ mod tests {
         let words: Vec<_> = (0..=lines.len()).map(|at| outline.inside(at).words).collect();
         let expected = [None, None, Some(1), Some(2), None, Some(4), None, Some(6), None, None];
         assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn a_comment_that_nothing_closes_is_none() {
+        let lines = lines(b"- dist/*\na {\n- test/*.py\n}\nb\n");
+        let outline = Outline::of(&lines, |at| Effect::of(lines[at]));
+        assert!((0..=lines.len()).all(|at| !outline.is_in_words(at)));
+        assert_eq!(outline.braces.len(), 1);
     }
 }
