@@ -183,15 +183,17 @@ impl Registry<'_> {
                 .map_err(|source| RegistryError::Write { path: marker.clone(), source })
         };
         let whole = std::fs::read(&marker).map_err(failed(&marker))?;
-        write(SPOILT)?;
-        self.begin(&format!("unpacking {wanted} again with cargo"));
         let offline = ["fetch", "--offline", "--color", "never", "--manifest-path", &text];
         let fetch = || match self.network {
             Network::Allowed => self.fetch(&text),
             Network::OffLimits => self.run("cargo", &offline).map(drop),
         };
-        let unpacked =
-            self.keeping(&[folder.to_path_buf()], || self.fetch_without(&damaged, fetch));
+        // Only what is kept may be cleared: any cargo that comes next would do it.
+        let unpacked = self.keeping(&[folder.to_path_buf()], || {
+            write(SPOILT)?;
+            self.begin(&format!("unpacking {wanted} again with cargo"));
+            self.fetch_without(&damaged, fetch)
+        });
         // Where cargo had nothing to unpack, all is as it was.
         if unpacked.is_err() && std::fs::read(&marker).is_ok_and(|bytes| bytes == SPOILT) {
             write(&whole)?;

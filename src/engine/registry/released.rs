@@ -125,14 +125,21 @@ impl Registry<'_> {
             Ok(files) if other_tree(wanted, stated, &files).is_none() => return Ok(files.into()),
             found => found,
         };
-        match (self.mend_crate(wanted, root), found) {
-            (Ok(()), _) => {
+        let failure = match self.mend_crate(wanted, root) {
+            Ok(()) => {
                 let files = read_crate(root, wanted)?;
                 let problem = other_tree(wanted, stated, &files);
-                Ok(Released { files, problem })
+                return Ok(Released { files, problem });
             }
-            (Err(failure), Ok(files)) => Ok(Released { files, problem: Some(failure) }),
-            (Err(failure), Err(_)) => Err(failure),
+            Err(failure) => failure,
+        };
+        // cargo may have unpacked it, and have failed at one that it depends on.
+        let is_stated =
+            |files: &MemoryTree| stated.is_some() && other_tree(wanted, stated, files).is_none();
+        match (read_crate(root, wanted), found) {
+            (Ok(files), _) if is_stated(&files) => Ok(files.into()),
+            (_, Ok(files)) => Ok(Released { files, problem: Some(failure) }),
+            (_, Err(_)) => Err(failure),
         }
     }
 }

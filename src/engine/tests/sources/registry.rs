@@ -1,14 +1,16 @@
 //! Packages of registries on the loopback: what is damaged is fetched again.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::pin::Whole;
-use mlx_overlay_engine::progress::Silent;
+use mlx_overlay_engine::progress::{Event, Progress, Silent};
 use mlx_overlay_engine::registry::{Network, Registry, RegistryError};
 use mlx_overlay_engine::snapshot::{MemoryTree, ObjectId, TreePath};
 use mlx_overlay_engine::source::SnapshotSource;
@@ -23,6 +25,8 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("registry/a crate taken whole is what is stated", cargo(), whole_or_nothing);
     suite.test_needing("registry/a crate taken whole is its archive", cargo(), whole_by_archive);
     suite.test_needing("registry/a damaged unpacking is mended offline", cargo(), unpacking);
+    suite.test_needing("registry/a crate is kept before cargo may clear it", cargo(), kept_first);
+    suite.test_needing("registry/a crate is mended whose others are not", cargo(), others_fail);
     suite.test_needing("registry/a damaged archive is fetched again", cargo(), archive);
     suite.test_needing("registry/a damaged archive offline is left alone", cargo(), left_alone);
     suite.test_needing("registry/a damaged archive alone is fetched again", cargo(), archive_alone);
@@ -252,6 +256,58 @@ fn unpacking() {
     fs::write(file.with_file_name("stray.h"), "stray").unwrap();
     assert_eq!(setting.released(Network::OffLimits, CRATE, &crate_tree()).unwrap(), tree);
     assert_eq!(fs::read(&file).unwrap(), b"a\n");
+}
+
+/// Whoever is killed at the unpacking leaves a folder that the next cargo clears.
+fn kept_first() {
+    struct AtUnpacking<'s>(&'s Path, Cell<usize>);
+    impl Progress for AtUnpacking<'_> {
+        fn tell(&self, event: Event<'_>) {
+            if let Event::Begin(what) = event
+                && what.contains("unpacking")
+            {
+                let kept = self.0.with_extension("3.kept").join("vendor/mlx/a.h");
+                assert_eq!(fs::read(&kept).unwrap(), b"edited\n", "{}", kept.display());
+                assert_eq!(fs::read(self.0.join(".cargo-ok")).unwrap(), b"damaged");
+                self.1.set(self.1.get() + 1);
+            }
+        }
+    }
+    let setting = Setting::new();
+    setting.files.put(&crates::archive("1.2.3"), setting.publish_crate());
+    setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap();
+    let unpacked = setting.find("cargo-home/registry/src", "overlay-sample-1.2.3");
+    fs::write(unpacked.join("vendor/mlx/a.h"), "edited\n").unwrap();
+    let at_unpacking = AtUnpacking(&unpacked, Cell::new(0));
+    let mut registry = Registry::new(&setting.cache, Network::OffLimits, &at_unpacking);
+    registry.environment = setting.environment();
+    registry.cargo_home = Some(setting.dir.path().join("cargo-home"));
+    registry.released(&CRATE.parse().unwrap(), Some(&crate_tree())).unwrap();
+    assert_eq!(at_unpacking.1.get(), 1);
+}
+
+/// What cargo unpacked counts, whatever it failed at then.
+fn others_fail() {
+    let setting = Setting::new();
+    setting.files.put(&crates::archive("1.2.3"), setting.publish_crate());
+    let tree = setting.released(Network::Allowed, CRATE, &crate_tree()).unwrap();
+    cut_short(&setting.find("cargo-home/registry/src", "vendor/mlx/a.h"));
+    // As cargo does where an archive is gone that the crate depends on.
+    let path = std::env::var_os("PATH").unwrap();
+    let programs = setting.dir.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    let script = format!(
+        "#!/bin/sh\nPATH='{}'\ncargo \"$@\" || exit\n[ \"$1\" != fetch ]\n",
+        path.to_str().unwrap()
+    );
+    fs::write(programs.join("cargo"), script).unwrap();
+    fs::set_permissions(programs.join("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut registry = setting.registry(Network::OffLimits);
+    let paths = [programs].into_iter().chain(std::env::split_paths(&path));
+    registry.environment.push(("PATH".into(), std::env::join_paths(paths).unwrap()));
+    let released = registry.released(&CRATE.parse().unwrap(), Some(&crate_tree())).unwrap();
+    assert!(released.problem.is_none(), "{:?}", released.problem);
+    assert_eq!(released.files, tree);
 }
 
 fn archive() {
