@@ -3,7 +3,7 @@
 use mlx_overlay_engine::acquire::UPSTREAM_VARIABLE;
 use mlx_overlay_engine::cache::Cache;
 use mlx_overlay_engine::doctor::{Finding, Machine, Purpose, examine_cache};
-use mlx_overlay_engine::git::{History, Limits, Mirror, Store, folder_of, reach};
+use mlx_overlay_engine::git::{GitError, History, Limits, Mirror, Store, folder_of, reach};
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::registry::{Network, Registry};
 use mlx_overlay_engine::secret::hidden;
@@ -133,11 +133,14 @@ fn upstream(pin: &Result<Pin, String>, ui: &mut Ui) -> Finding {
     // Of a folder it can be told whether it has what is wanted.
     if let (Some(folder), Ok(pin)) = (folder_of(&address), pin) {
         let has = History::open(&folder).and_then(|history| {
-            Ok(history.has(pin.commit) && history.prove(pin.commit, pin.tree)? > 0)
+            history.commit(pin.commit)?;
+            history.prove(pin.commit, pin.tree)
         });
         return match has {
-            Ok(true) => finding(Some(shown), None, None),
-            Ok(false) => finding(None, Some(format!("{shown} has no commit {}", pin.commit)), mend),
+            Ok(_) => finding(Some(shown), None, None),
+            Err(GitError::NoCommit { commit, .. }) => {
+                finding(None, Some(format!("{shown} has no commit {commit}")), mend)
+            }
             Err(e) => finding(None, Some(message(&e)), mend),
         };
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use git2::{Commit, ErrorCode, ObjectType, Oid, Repository};
 
+use super::missing::find_commit;
 use super::object::{self, TreeEntry};
 use super::objects::Objects;
 use super::store::prove;
@@ -101,10 +102,10 @@ impl History {
     /// What a commit says of itself.
     ///
     /// # Errors
-    /// It is not there.
+    /// It is not there, or the repository is damaged.
     pub fn commit(&self, id: ObjectId) -> Result<CommitInfo, GitError> {
         let repository = self.objects.handle();
-        let commit = find(&repository, id).map_err(|_| self.no_commit(id))?;
+        let commit = self.find(&repository, id)?;
         Ok(info(&commit))
     }
 
@@ -115,7 +116,7 @@ impl History {
     pub fn tree(&self, commit: ObjectId) -> Result<GitTree, GitError> {
         let tree = {
             let repository = self.objects.handle();
-            find(&repository, commit).map_err(|_| self.no_commit(commit))?.tree_id()
+            self.find(&repository, commit)?.tree_id()
         };
         GitTree::read(&self.objects, tree)
     }
@@ -166,7 +167,7 @@ impl History {
         let mut walk = Vec::new();
         let mut at = to;
         while at != from {
-            let commit = find(&repository, at).map_err(|_| self.no_commit(at))?;
+            let commit = self.find(&repository, at)?;
             walk.push(info(&commit));
             at = to_id(commit.parent_id(0).map_err(|_| unrelated())?);
         }
@@ -191,7 +192,7 @@ impl History {
     /// The commit is not there, or its tree is damaged.
     pub fn paths_at(&self, commit: ObjectId, paths: &PathSet) -> Result<Vec<Option<At>>, GitError> {
         let repository = self.objects.handle();
-        let tree = find(&repository, commit).map_err(|_| self.no_commit(commit))?.tree_id();
+        let tree = self.find(&repository, commit)?.tree_id();
         let found = paths.look(&repository, 0, tree).map_err(|e| self.objects.damaged(e))?;
         let mut stands = vec![None; paths.paths.len()];
         found.iter().for_each(|(at, found)| stands[*at] = Some(*found));
@@ -205,7 +206,7 @@ impl History {
     /// The commit is not there, or its tree is damaged.
     pub fn names_at(&self, commit: ObjectId, seen: &NamesSeen) -> Result<ObjectId, GitError> {
         let repository = self.objects.handle();
-        let tree = find(&repository, commit).map_err(|_| self.no_commit(commit))?.tree_id();
+        let tree = self.find(&repository, commit)?.tree_id();
         let mut seen = seen.0.lock().unwrap_or_else(PoisonError::into_inner);
         names(&repository, tree, &mut seen).map_err(|e| self.objects.damaged(e))
     }
@@ -216,6 +217,10 @@ impl History {
     /// It is not there, or damaged.
     pub fn blob(&self, id: ObjectId) -> Result<Arc<[u8]>, GitError> {
         GitTree::blob(&self.objects, id).map_err(|e| self.objects.damaged(e))
+    }
+
+    fn find<'r>(&self, repository: &'r Repository, id: ObjectId) -> Result<Commit<'r>, GitError> {
+        find_commit(repository, self.path(), id)
     }
 
     fn no_commit(&self, commit: ObjectId) -> GitError {
@@ -366,10 +371,6 @@ fn first_parents(repository: &Repository, from: Oid, end: Oid) -> Result<Vec<Oid
         at = parent;
     }
     Ok(found)
-}
-
-fn find(repository: &Repository, id: ObjectId) -> Result<Commit<'_>, git2::Error> {
-    object::commit(repository, to_oid(id))
 }
 
 /// The commits whose ids begin with these digits, in the order of their ids.

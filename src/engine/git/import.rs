@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use git2::{AutotagOption, Direction, FetchOptions, RemoteCallbacks, Repository};
 
+use super::missing::find_commit;
 use super::store::{Store, prove};
 use super::{GitError, http, to_oid};
 use crate::cache::{self, CacheError};
@@ -195,9 +196,7 @@ pub(super) fn copy(
 ) -> Result<(), GitError> {
     let source = Repository::open(path)
         .map_err(|source| GitError::Open { path: path.to_path_buf(), source })?;
-    let found = source
-        .find_commit(to_oid(commit))
-        .map_err(|_| GitError::NoCommit { from: path.display().to_string(), commit })?;
+    let found = find_commit(&source, path, commit)?;
     let parents = found.parent_count();
     let damaged = |source| super::damaged(path, source);
     let store = into.path().to_path_buf();

@@ -14,6 +14,7 @@ mod import;
 mod lazy;
 #[cfg(feature = "fetch")]
 mod mirror;
+mod missing;
 mod object;
 mod objects;
 mod store;

@@ -1,0 +1,123 @@
+//! A commit that is not found: the repository never had it, or lost it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use git2::{Commit, Error, ErrorCode, ObjectType, Oid, Repository};
+use sha1::{Digest, Sha1};
+
+use super::{GitError, object, to_oid};
+use crate::snapshot::ObjectId;
+
+/// The commit, checked against its id.
+///
+/// # Errors
+/// The repository at `path` has none of this id, or is damaged: a commit that it names
+/// is part of it, and one may be in a pack that cannot be used.
+pub(super) fn find_commit<'r>(
+    repository: &'r Repository,
+    path: &Path,
+    commit: ObjectId,
+) -> Result<Commit<'r>, GitError> {
+    let id = to_oid(commit);
+    let none = || GitError::NoCommit { from: path.display().to_string(), commit };
+    let source = match object::commit(repository, id) {
+        Ok(found) => return Ok(found),
+        Err(source) => source,
+    };
+    if source.code() != ErrorCode::NotFound {
+        let is_another = [ObjectType::Tree, ObjectType::Blob, ObjectType::Tag]
+            .iter()
+            .any(|kind| object::read(repository, id, *kind).is_ok());
+        return Err(if is_another { none() } else { super::damaged(path, source) });
+    }
+    // What a delta stands on may be what is not found.
+    if is_there(repository, id) || is_named(repository, id) {
+        return Err(super::damaged(path, source));
+    }
+    Err(match broken_pack(repository) {
+        Some(what) => {
+            GitError::Damaged { path: path.to_path_buf(), source: Error::from_str(&what) }
+        }
+        None => none(),
+    })
+}
+
+fn is_there(repository: &Repository, id: Oid) -> bool {
+    repository.odb().is_ok_and(|objects| objects.exists(id))
+}
+
+/// Whether a ref stands on the commit, or the history is cut off at it.
+fn is_named(repository: &Repository, id: Oid) -> bool {
+    let stands_on = |target: Oid| {
+        target == id || repository.find_tag(target).is_ok_and(|tag| tag.target_id() == id)
+    };
+    let references = repository.references().into_iter().flatten().map_while(Result::ok);
+    let head = repository.find_reference("HEAD").ok();
+    let shallow = fs::read_to_string(repository.commondir().join("shallow")).unwrap_or_default();
+    references.chain(head).filter_map(|reference| reference.target()).any(stands_on)
+        || shallow.lines().any(|line| line == id.to_string())
+}
+
+/// What is wrong with the first pack that cannot be used. libgit2 passes it over.
+fn broken_pack(repository: &Repository) -> Option<String> {
+    object_folders(repository.commondir().join("objects")).iter().find_map(|folder| {
+        let items = fs::read_dir(folder.join("pack")).into_iter().flatten();
+        let paths = items.filter_map(|item| Some(item.ok()?.path()));
+        let is_pack = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with("pack-"))
+                && path.extension().is_some_and(|ending| ending == "pack" || ending == "idx")
+        };
+        let mut packs: Vec<_> =
+            paths.filter(is_pack).map(|path| path.with_extension("pack")).collect();
+        packs.sort();
+        packs.dedup();
+        packs.iter().find_map(|pack| Some(format!("{}: {}", pack.display(), fault(pack).err()?)))
+    })
+}
+
+/// A repository's folder of objects, and those that it borrows from.
+fn object_folders(own: PathBuf) -> Vec<PathBuf> {
+    let mut folders = vec![own];
+    let mut at = 0;
+    while let Some(folder) = folders.get(at).cloned() {
+        let borrowed = fs::read_to_string(folder.join("info/alternates")).unwrap_or_default();
+        for other in borrowed.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let other = folder.join(other);
+            if !folders.contains(&other) {
+                folders.push(other);
+            }
+        }
+        at += 1;
+    }
+    folders
+}
+
+/// Fails with what keeps git from finding objects in a pack: its index is not as it was
+/// written, or the pack is not the index's.
+fn fault(pack: &Path) -> Result<(), String> {
+    use std::io::{Read, Seek, SeekFrom};
+    let unread = |name: &str| {
+        let name = name.to_owned();
+        move |e: std::io::Error| format!("{name} cannot be read ({e})")
+    };
+    let index = fs::read(pack.with_extension("idx")).map_err(unread("its index"))?;
+    let (sums, own) = index.split_last_chunk::<20>().ok_or("its index is cut short")?;
+    if Sha1::digest(sums)[..] != own[..] {
+        return Err("its index has other bytes than were written".into());
+    }
+    let (_, of_pack) = sums.split_last_chunk::<20>().ok_or("its index is cut short")?;
+    let (mut begin, mut end) = ([0; 4], [0; 20]);
+    fs::File::open(pack)
+        .and_then(|mut file| {
+            file.read_exact(&mut begin)?;
+            file.seek(SeekFrom::End(-20))?;
+            file.read_exact(&mut end)
+        })
+        .map_err(unread("it"))?;
+    match begin == *b"PACK" && end == *of_pack {
+        true => Ok(()),
+        false => Err("it is not the pack of its index, or not all of it".into()),
+    }
+}
