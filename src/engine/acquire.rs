@@ -236,6 +236,8 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
             }),
             Err(e @ GitError::WrongTree { .. }) => return Err(wrong(e)),
             Err(e) if misses(&source, &e) => return Err(AcquireError::Named(e)),
+            // It has what is wanted, and there is no place for it.
+            Err(GitError::Cache(e)) if is_for_this_run(&source) => return Err(e.into()),
             Err(e) => {
                 let why = message(&e);
                 let why = why.strip_prefix(&format!("{shown}: ")).unwrap_or(&why).to_owned();

@@ -62,7 +62,8 @@ pub struct Args {
     #[arg(long, value_name = "SNAPSHOT")]
     at: Option<SnapshotSource>,
     /// Overwrite hand edits in the published tree; of a partial tree, ask the
-    /// sources again for what it lacks
+    /// sources again for what it lacks; where no source at hand has all of a
+    /// whole tree, lay the part in its place
     #[arg(long)]
     force: bool,
     /// Say what would be done, and write nothing

@@ -1,8 +1,9 @@
 //! The place of a tree: what stands there, and how another takes its stead.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -56,6 +57,23 @@ pub(super) fn kind(meta: &fs::Metadata) -> Option<&'static str> {
 
 pub(super) fn sync_folder(path: &Path) -> Result<(), PublishError> {
     File::open(path).and_then(|f| f.sync_all()).map_err(PublishError::io("sync", path))
+}
+
+/// Removes a tree. A person may have taken the right to write from its folders; it is
+/// theirs no more, and nothing else ever removes it.
+fn remove_tree(tree: &Path) -> Result<(), PublishError> {
+    let failed = PublishError::io("remove, and change the permissions of,", tree);
+    match fs::remove_dir_all(tree) {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
+        done => return done.map_err(PublishError::io("remove", tree)),
+    }
+    // No link is followed.
+    for entry in WalkDir::new(tree).into_iter().filter_map(Result::ok) {
+        if entry.file_type().is_dir() {
+            let _ = fs::set_permissions(entry.path(), Permissions::from_mode(0o700));
+        }
+    }
+    fs::remove_dir_all(tree).map_err(failed)
 }
 
 impl Place {
@@ -116,7 +134,7 @@ impl Place {
         for tree in [self.new_tree(), self.old_tree()] {
             if is_there(&tree)? {
                 options.step(Step::Remove, &tree);
-                fs::remove_dir_all(&tree).map_err(PublishError::io("remove", &tree))?;
+                remove_tree(&tree)?;
             }
         }
         let stamp = self.work.join("stamp");

@@ -181,7 +181,8 @@ fn lost_commit() {
         setting.check_nothing();
     };
     let setting = Setting::new();
-    let spoils: [(&str, fn(&Path)); 6] = [
+    type Spoil = (&'static str, fn(&Path));
+    let spoils: [Spoil; 6] = [
         ("a pack that is cut", |pack| {
             let bytes = std::fs::read(pack).unwrap();
             std::fs::write(pack, &bytes[..bytes.len() - 30]).unwrap();
