@@ -23,6 +23,7 @@ mod within;
 
 use std::ops::Range;
 
+use crate::merge::standing;
 use crate::patch::{Hunk, LineKind};
 use crate::report::{Conflict, HunkClass, Nearby};
 
@@ -109,13 +110,9 @@ fn stated(hunk: &Hunk) -> usize {
 
 /// Every place at which these lines stand.
 pub(crate) fn anywhere(wanted: &[&[u8]], text: &[&[u8]]) -> Vec<usize> {
-    let Some(last) = text.len().checked_sub(wanted.len()) else { return Vec::new() };
-    // Few lines are as long as the longest: those that are not need no reading.
+    // Few lines are as long as the longest.
     let longest = wanted.iter().enumerate().max_by_key(|(_, line)| line.len()).map(|(i, _)| i);
-    (0..=last)
-        .filter(|&at| longest.is_none_or(|i| text[at + i] == wanted[i]))
-        .filter(|&at| text[at..at + wanted.len()] == *wanted)
-        .collect()
+    standing(wanted, text, longest)
 }
 
 /// Lines of context before the first and after the last change.

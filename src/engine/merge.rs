@@ -43,6 +43,16 @@ pub fn lines(text: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
+/// Every place in a text at which these lines stand together. `rare` is one of them that
+/// few others are: where it is not, no other needs reading.
+pub(crate) fn standing<L: PartialEq>(wanted: &[L], text: &[L], rare: Option<usize>) -> Vec<usize> {
+    let Some(last) = text.len().checked_sub(wanted.len()) else { return Vec::new() };
+    (0..=last)
+        .filter(|&at| rare.is_none_or(|i| text[at + i] == wanted[i]))
+        .filter(|&at| text[at..at + wanted.len()] == *wanted)
+        .collect()
+}
+
 /// What became of a range of lines and of the two lines beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
@@ -181,15 +191,9 @@ impl<'t> LineMap<'t> {
     /// Every place in the new text at which the old lines `range` stand together.
     #[must_use]
     pub fn places(&self, range: Range<usize>) -> Vec<usize> {
-        let (wanted, new) = (&self.old[range], &*self.new);
-        let Some(last) = new.len().checked_sub(wanted.len()) else { return Vec::new() };
-        // Where the rarest of them is not, no other needs reading.
+        let wanted = &self.old[range];
         let count = |i: &usize| self.counts[wanted[*i].0 as usize];
-        let rarest = (0..wanted.len()).min_by_key(count);
-        (0..=last)
-            .filter(|&at| rarest.is_none_or(|i| new[at + i] == wanted[i]))
-            .filter(|&at| new[at..at + wanted.len()] == *wanted)
-            .collect()
+        standing(wanted, &self.new, (0..wanted.len()).min_by_key(count))
     }
 
     /// What became of the old lines `range` (0-based, empty for a gap between
