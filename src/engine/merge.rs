@@ -204,22 +204,31 @@ impl<'t> LineMap<'t> {
     pub fn fate(&self, range: Range<usize>, wanted: &[&[u8]], new_text: &[&[u8]]) -> Fate {
         let fates: Vec<Fate> =
             (0..READINGS).map(|r| self.one_fate(r, &range, wanted, new_text)).collect();
-        if let Some(landed) = fates.iter().find(|f| matches!(f, Fate::Landed(_))) {
-            return landed.clone();
-        }
         if fates.iter().all(|f| *f == fates[0]) {
             return fates[0].clone();
         }
+        let kept = |f: &Fate| if let Fate::Kept(r) = f { Some(r.start) } else { None };
+        let mut places: Vec<usize> = fates.iter().filter_map(kept).collect();
+        places.sort_unstable();
+        places.dedup();
         // A block that slides across the range hides a landed insertion from
         // every single reading: the line before keeps its earliest place, the
         // line after its latest, and the wanted lines stand between.
         let before = (0..READINGS).filter_map(|r| self.at(r, range.start)).min();
         let after = (0..READINGS).filter_map(|r| self.at(r, range.end + 1)).max();
-        if let (Some(before), Some(after)) = (before, after)
-            && before < after
-            && new_text[before..after - 1] == *wanted
-        {
-            return Fate::Landed(before..after - 1);
+        let between = || Some(before?..after?.checked_sub(1)?).filter(|r| r.start <= r.end);
+        let landed =
+            fates.iter().find_map(|f| if let Fate::Landed(r) = f { Some(r) } else { None });
+        let landed =
+            landed.cloned().or_else(|| between().filter(|r| new_text[r.clone()] == *wanted));
+        if let Some(landed) = landed {
+            // Where the range may as well be unchanged, upstream has the change only if
+            // it brought a line that was not there.
+            let is_new = |at: usize| !self.old.contains(&self.new[at]);
+            return match places.is_empty() || landed.clone().any(is_new) {
+                true => Fate::Landed(landed),
+                false => Fate::Unsure(places),
+            };
         }
         // A block that slides over a line beside the range (a new function after the one
         // that ends there) leaves the range where it is, beside the same lines.
@@ -232,12 +241,6 @@ impl<'t> LineMap<'t> {
         if let Some(changed) = fates.iter().find(|f| matches!(f, Fate::Changed(_))) {
             return changed.clone();
         }
-        let mut places: Vec<usize> = fates
-            .iter()
-            .filter_map(|f| if let Fate::Kept(r) = f { Some(r.start) } else { None })
-            .collect();
-        places.sort_unstable();
-        places.dedup();
         Fate::Unsure(places)
     }
 
@@ -349,6 +352,16 @@ mod tests {
         let old = "a\n}\nz\n";
         let new = "a\n}\nf\n}\nz\n";
         assert_eq!(fate(old, new, 2..2, "f\n}\n"), Fate::Landed(2..4));
+    }
+
+    #[test]
+    fn what_may_have_landed_or_not_is_unsure() {
+        // Upstream took away `f` and `b`, or `b` and the last of the `f`s.
+        let fate_of_one = fate("a\na\nf\nb\nf\nf\nc\na\n", "a\na\nn\nf\nf\nc\nn\na\n", 5..6, "");
+        assert_eq!(fate_of_one, Fate::Unsure(vec![4]));
+        // Upstream's own brace, or the wanted one.
+        let fate_of_brace = fate("a\n}\nz\n", "a\n}\n}\nz\n", 2..2, "}\n");
+        assert_eq!(fate_of_brace, Fate::Unsure(vec![3]));
     }
 
     #[test]
