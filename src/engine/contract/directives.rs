@@ -171,17 +171,17 @@ pub(super) fn spelled_out<'w>(words: &[&'w [u8]]) -> Vec<&'w [u8]> {
     out
 }
 
-/// Whether a text's first condition keeps it from being read twice, and does nothing else:
-/// it is around all of it.
-fn has_guard(text: &Text) -> bool {
-    let all = text.directives();
-    let [first, second, .., last] = all else { return false };
+/// The condition that keeps a text from being read twice and does nothing else: it is
+/// around all of it, but for a `#pragma once`.
+fn guard(text: &Text) -> Option<&Directive> {
+    let all: Vec<&Directive> = text.directives().iter().filter(|d| !d.is_once()).collect();
+    let [first, second, .., last] = all[..] else { return None };
     let guards = second.defines().is_some_and(|name| {
         second.says.concat() == [b"#define", name, b"\n"].concat()
             && first.asks().concat() == [b"#if!defined(", name, b")\n"].concat()
     });
     let mut depth = 0_usize;
-    let closes = |d: &Directive| {
+    let closes = |d: &&Directive| {
         match d.condition {
             Some(Condition::If) => depth += 1,
             Some(Condition::EndIf) => depth = depth.saturating_sub(1),
@@ -190,19 +190,21 @@ fn has_guard(text: &Text) -> bool {
         }
         depth == 0
     };
+    let is_bare = |part: &[u8]| lex_meaning(part).iter().all(|t| t.kind == Kind::Directive);
     let bytes = text.bytes();
-    guards
-        && all.iter().position(closes) == Some(all.len() - 1)
-        && lex_meaning(&bytes[..first.start]).is_empty()
-        && lex_meaning(&bytes[last.end..]).is_empty()
+    let around = all.iter().position(closes) == Some(all.len() - 1)
+        && is_bare(&bytes[..first.start])
+        && is_bare(&bytes[last.end..]);
+    (guards && around).then_some(first)
 }
 
 /// The branches of conditions that the byte at `at` is in, with those before
 /// them.
 fn conditions(text: &Text, at: usize) -> Vec<&Directive> {
     let mut open: Vec<Vec<&Directive>> = Vec::new();
-    let guard = usize::from(has_guard(text));
-    for directive in text.directives().iter().skip(guard).take_while(|d| d.start < at) {
+    let guard = guard(text).map(|guard| guard.start);
+    let told = text.directives().iter().filter(|d| Some(d.start) != guard);
+    for directive in told.take_while(|d| d.start < at) {
         match (directive.condition, open.last_mut()) {
             (Some(Condition::If), _) => open.push(vec![directive]),
             (Some(Condition::Else), Some(branches)) => branches.push(directive),
@@ -242,9 +244,14 @@ impl Directive {
     fn is_pragma(&self, text: &Text) -> bool {
         let inside = || text.functions().iter().any(|f| f.body.contains(&self.start));
         match &self.says[..] {
-            [_, word, what, ..] => word == b"pragma" && what != b"once" && !inside(),
+            [_, word, _, ..] => word == b"pragma" && !self.is_once() && !inside(),
             _ => false,
         }
+    }
+
+    /// Whether it keeps its file from being read twice.
+    fn is_once(&self) -> bool {
+        matches!(&self.says[..], [_, word, what, ..] if word == b"pragma" && what == b"once")
     }
 
     fn shown(&self) -> String {

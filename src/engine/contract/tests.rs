@@ -187,6 +187,9 @@ fn what_stands_around_a_text_can_change_its_meaning() {
     for (pin, target, status) in [
         (&guarded, &once, Status::Held),
         (&once, &guarded, Status::Held),
+        (&once, &around("#pragma once\n#ifndef Q_H\n#define Q_H"), Status::Held),
+        (&guarded, &around("#ifndef Q_H\n#define Q_H\n#pragma once"), Status::Held),
+        (&once, &around("int more;\n#pragma once\n#ifndef Q_H\n#define Q_H"), Status::Changed),
         (&once, &around("#ifndef Q_H\n#define Q_HH"), Status::Changed),
         (&once, &around("#ifdef Q_H\n#define Q_H"), Status::Changed),
         (&once, &(guarded.clone() + "int more;\n"), Status::Changed),
