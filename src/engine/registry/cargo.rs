@@ -22,7 +22,11 @@ impl Registry<'_> {
         let _lock = self.lock()?;
         // cargo clears a folder without its marker, whatever a person did there.
         let (_, unmarked) = self.unpackings(wanted);
-        self.keeping(&unmarked, || self.found(wanted))
+        let found = self.keeping(&unmarked, || self.found(wanted));
+        // A run that was killed may have left a copy of any.
+        let (marked, unmarked) = self.unpackings(wanted);
+        marked.iter().chain(&unmarked).for_each(|folder| self.settle(folder));
+        found
     }
 
     fn found(&self, wanted: &CrateSource) -> Result<PathBuf, RegistryError> {

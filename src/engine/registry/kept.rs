@@ -1,7 +1,7 @@
 //! What a person changed in the folder that cargo unpacked a crate to: kept when cargo
 //! unpacks it again.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,8 @@ pub(super) fn is_marked(folder: &Path) -> bool {
 
 impl Registry<'_> {
     /// Runs `work`, in which cargo may clear these folders and unpack to them again.
-    /// What stood there and is gone then is kept beside the folder, and is told.
+    /// What stood there and is gone then is kept beside the folder, and is told. A run
+    /// that is killed meanwhile leaves it to the next one to [settle](Self::settle).
     ///
     /// # Errors
     /// Those of `work`, or a folder cannot be copied.
@@ -29,37 +30,69 @@ impl Registry<'_> {
         work: impl FnOnce() -> Result<T, RegistryError>,
     ) -> Result<T, RegistryError> {
         // Copies: another cargo may be about to unpack there.
-        let mut copies = Vec::new();
+        let mut held = Vec::new();
         for folder in folders {
-            let copy = free_name(folder);
-            copy_files(folder, &copy)
-                .map_err(|source| RegistryError::Write { path: copy.clone(), source })?;
-            copies.push((folder, copy));
+            let copy = names(folder, "keeping").find(|path| !is_there(path));
+            let copy = copy.expect("some number is free");
+            held.push(
+                hold(&copy)
+                    .and_then(|lock| copy_files(folder, &copy).map(|()| lock))
+                    .map_err(|source| RegistryError::Write { path: copy.clone(), source })?,
+            );
         }
         let done = work();
-        for (folder, copy) in copies {
-            drop_same(&copy, folder);
-            if copy.exists() {
-                self.progress.tell(Event::Note(&format!(
-                    "files in {} were not as cargo unpacks them; they are kept in {}",
-                    folder.display(),
-                    copy.display()
-                )));
-            }
-        }
+        drop(held);
+        folders.iter().for_each(|folder| self.settle(folder));
         done
+    }
+
+    /// Of each copy that was made of a folder, in this run or one that was killed, keeps
+    /// and tells what does not stand in the folder.
+    pub(super) fn settle(&self, folder: &Path) {
+        for copy in names(folder, "keeping").take_while(|path| is_there(path)) {
+            let lock = File::open(&copy);
+            if lock.is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock))) {
+                // Another overlay is at it, with another cache.
+                continue;
+            }
+            drop_same(&copy, folder);
+            if !is_there(&copy) {
+                continue;
+            }
+            let kept = names(folder, "kept").find(|path| !is_there(path));
+            let kept = kept.filter(|kept| fs::rename(&copy, kept).is_ok()).unwrap_or(copy);
+            self.progress.tell(Event::Note(&format!(
+                "files in {} were not as cargo unpacks them; they are kept in {}",
+                folder.display(),
+                kept.display()
+            )));
+        }
     }
 }
 
-/// A name beside a folder that nothing has.
-fn free_name(folder: &Path) -> PathBuf {
-    let named = |number: usize| {
+/// Makes the folder of a copy, which nobody else settles while it is held.
+fn hold(copy: &Path) -> io::Result<File> {
+    fs::create_dir(copy)?;
+    let lock = File::open(copy)?;
+    // Where folders cannot be locked, no other overlay is the usual case.
+    let _ = lock.try_lock();
+    Ok(lock)
+}
+
+/// The names beside a folder for copies of it.
+fn names(folder: &Path, what: &'static str) -> impl Iterator<Item = PathBuf> {
+    (1..).map(move |number: usize| {
         let mut name = folder.as_os_str().to_owned();
-        name.push(if number == 1 { ".kept".to_owned() } else { format!(".kept-{number}") });
+        name.push(format!(".{what}"));
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
         PathBuf::from(name)
-    };
-    let is_free = |path: &PathBuf| path.symlink_metadata().is_err();
-    (1..).map(named).find(is_free).expect("some number is free")
+    })
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 /// Copies the files in a folder; one that goes meanwhile is another cargo's.
@@ -173,5 +206,39 @@ mod tests {
         assert!(matches!(failed, Err(RegistryError::NoTool { .. })));
         assert_eq!((told.0.borrow().len(), count()), (0, 3));
         assert_eq!(fs::read_to_string(folder.join("b")).unwrap(), "edited");
+    }
+
+    /// Before cargo cleared the folder, and after it filled it again.
+    #[test]
+    fn what_a_killed_run_kept_is_told_by_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("a-1.0.0");
+        let (cache, told) = (Cache::at(dir.path()), Told(RefCell::default()));
+        let registry = Registry::new(&cache, Network::OffLimits, &told);
+        let mut names = names(&folder, "keeping");
+        let (first, second) = (names.next().unwrap(), names.next().unwrap());
+        fill(&folder, &[("b", "edited"), ("c", "c")]);
+        fill(&first, &[("b", "edited")]);
+        registry.settle(&folder);
+        assert!(told.0.borrow().is_empty() && !first.exists());
+        fill(&first, &[("b", "edited"), ("c", "c")]);
+        fill(&second, &[("b", "edited twice")]);
+        fs::write(folder.join("b"), "b").unwrap();
+        // While it is held it is another's.
+        let held = File::open(&first).unwrap();
+        held.lock().unwrap();
+        registry.settle(&folder);
+        assert!(first.join("c").exists() && told.0.borrow().len() == 1);
+        drop(held);
+        registry.settle(&folder);
+        registry.settle(&folder);
+        let kept = ["a-1.0.0.kept", "a-1.0.0.kept-2"].map(|name| dir.path().join(name));
+        let texts = kept.each_ref().map(|kept| fs::read_to_string(kept.join("b")).unwrap());
+        assert_eq!(texts, ["edited twice", "edited"]);
+        assert!(!kept[1].join("c").exists() && !first.exists());
+        for (told, kept) in told.0.borrow().iter().zip(&kept) {
+            assert!(told.ends_with(&kept.display().to_string()), "{told}");
+        }
+        assert_eq!(told.0.borrow().len(), 2);
     }
 }

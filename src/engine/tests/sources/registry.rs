@@ -266,7 +266,7 @@ fn kept_first() {
             if let Event::Begin(what) = event
                 && what.contains("unpacking")
             {
-                let kept = self.0.with_extension("3.kept").join("vendor/mlx/a.h");
+                let kept = self.0.with_extension("3.keeping").join("vendor/mlx/a.h");
                 assert_eq!(fs::read(&kept).unwrap(), b"edited\n", "{}", kept.display());
                 assert_eq!(fs::read(self.0.join(".cargo-ok")).unwrap(), b"damaged");
                 self.1.set(self.1.get() + 1);
@@ -284,6 +284,8 @@ fn kept_first() {
     registry.cargo_home = Some(setting.dir.path().join("cargo-home"));
     registry.released(&CRATE.parse().unwrap(), Some(&crate_tree())).unwrap();
     assert_eq!(at_unpacking.1.get(), 1);
+    let kept = unpacked.with_extension("3.kept").join("vendor/mlx/a.h");
+    assert_eq!(fs::read(kept).unwrap(), b"edited\n");
 }
 
 /// What cargo unpacked counts, whatever it failed at then.
