@@ -20,6 +20,8 @@ pub enum Fault {
     Cut,
     /// A page for people is sent.
     Page,
+    /// The pack is refused, in two lines.
+    Refuse,
     /// The first request is sent on to another path.
     Moved,
 }
@@ -67,6 +69,14 @@ fn answer(mut stream: TcpStream, root: &Path, fault: Fault, seen: &Mutex<Vec<Str
     if fault == Fault::Page {
         let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhome";
         stream.write_all(page.as_bytes()).unwrap();
+        return;
+    }
+    if fault == Fault::Refuse && request.method == "POST" {
+        let word = "ERR no pack for you\nask the owner\n";
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-result\r\n";
+        let answer =
+            format!("{head}Connection: close\r\n\r\n{:04x}{word}0008NAK\n", word.len() + 4);
+        stream.write_all(answer.as_bytes()).unwrap();
         return;
     }
     let path = match request.path.strip_prefix("/moved") {

@@ -202,10 +202,13 @@ fn heard(mut answer: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Se
     let mut head = Vec::new();
     answer.by_ref().take(8).read_to_end(&mut head)?;
     if head.get(4..) == Some(REFUSAL) {
+        let digits = std::str::from_utf8(&head[..4]).ok();
+        let length = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let rest = length.unwrap_or_default().saturating_sub(head.len() as u64);
         let mut word = Vec::new();
-        answer.take(LONGEST_WORD).read_to_end(&mut word)?;
+        answer.take(rest.min(LONGEST_WORD)).read_to_end(&mut word)?;
         let word = String::from_utf8_lossy(&word);
-        return Err(io::Error::other(format!("the server says: {}", word.trim_end())));
+        return Err(io::Error::other(format!("the server says: {word}")));
     }
     Ok(Box::new(io::Cursor::new(head).chain(answer)))
 }

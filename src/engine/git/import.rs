@@ -241,7 +241,9 @@ fn note_shallow(store: &Path, commit: ObjectId) -> std::io::Result<()> {
     lines.push(commit.to_string());
     lines.sort();
     lines.dedup();
-    let mut aside = tempfile::NamedTempFile::new_in(store)?;
+    // With the rights of any other file of the store.
+    let rights = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    let mut aside = tempfile::Builder::new().permissions(rights).tempfile_in(store)?;
     aside.write_all(lines.join("\n").as_bytes())?;
     aside.write_all(b"\n")?;
     aside.persist(&file)?;

@@ -209,10 +209,12 @@ const BROKEN_LINE: &str = "invalid packet line";
 #[cfg(feature = "fetch")]
 fn unreachable(url: &str, source: &git2::Error) -> GitError {
     let said = hidden(source.message());
+    // What a server says may have lines, and a message has one.
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     // libgit2 itself speaks `git://`, and knows no line that says where a history is
     // cut off.
     let said = match url.starts_with("git://") && said.contains(BROKEN_LINE) {
-        true => format!("{said}, as where {}", http::SHALLOW).into(),
+        true => format!("{said}, as where {}", http::SHALLOW),
         false => said,
     };
     let source = git2::Error::new(source.code(), source.class(), said);

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("git/a silent server ends in its time", git(), silent);
     suite.test_needing("git/a pack cut short leaves nothing behind", git(), cut);
     suite.test_needing("git/a page for people is no git server", git(), page);
+    suite.test_needing("git/a server that refuses is told in a line", git(), refused);
     suite.test_needing("git/a port nobody listens at is named", git(), nobody);
     suite.test_needing("git/a mirror has the history, and later what is new", git(), mirror);
     suite.test_needing("git/a mirror asks by id for what no branch has", git(), mirror_by_id);
@@ -96,6 +98,15 @@ impl Setting {
     }
 }
 
+/// The rights that a new file has.
+fn rights_of_new(folder: &Path) -> u32 {
+    let file = folder.join("new");
+    std::fs::write(&file, "").unwrap();
+    let mode = std::fs::metadata(&file).unwrap().mode();
+    std::fs::remove_file(file).unwrap();
+    mode
+}
+
 pub fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |e| e.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
@@ -106,6 +117,8 @@ fn folder() {
     let path = setting.upstream.path().display().to_string();
     assert_eq!(setting.import(&path).unwrap(), 3);
     setting.check_whole();
+    let shallow = std::fs::metadata(setting.store().path().join("shallow")).unwrap();
+    assert_eq!(shallow.mode(), rights_of_new(setting.cache.path()));
     // Again, and by its URL.
     assert_eq!(setting.import(&format!("file://{path}")).unwrap(), 3);
     setting.check_whole();
@@ -291,6 +304,15 @@ fn page() {
     let setting = Setting::new();
     let error = setting.import(&format!("{}/x", setting.serve(Fault::Page).url)).unwrap_err();
     assert!(chain(&error).contains("does not speak git's smart protocol"), "{}", chain(&error));
+}
+
+fn refused() {
+    let setting = Setting::new();
+    let error = setting.import(&format!("{}/.git", setting.serve(Fault::Refuse).url)).unwrap_err();
+    let told = chain(&error);
+    assert!(told.contains("the server says: no pack for you ask the owner;"), "{told}");
+    assert!(matches!(error, GitError::Unreachable { .. }) && !told.contains('\n'), "{told}");
+    setting.check_nothing();
 }
 
 fn nobody() {
