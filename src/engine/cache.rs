@@ -132,13 +132,13 @@ impl Cache {
     /// It cannot be made.
     pub fn folder(&self, name: &str) -> Result<PathBuf, CacheError> {
         let path = self.root.join(name);
+        std::fs::create_dir_all(&self.root)
+            .map_err(|source| CacheError::Root { path: self.root.clone(), source })?;
         let in_cache = path.ancestors().take_while(|above| *above != self.root);
         for folder in in_cache.collect::<Vec<_>>().into_iter().rev() {
             make(folder)?;
         }
-        std::fs::create_dir_all(&path)
-            .map(|()| path.clone())
-            .map_err(|source| CacheError::Write { path, source })
+        Ok(path)
     }
 }
 

@@ -16,6 +16,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("fetch/folders where the cache has files", git_there(), folders);
     suite.test_needing("apply/damage in the cache is mended", git_there(), damage_when_laying);
     suite.test_needing("fetch/a cache that cannot be written is named", git_there(), no_cache);
+    suite.test_needing("fetch/what is named and cannot be kept stops it", git_there(), no_place);
     suite.test_needing(
         "fetch/a cache that is no full path is refused",
         git_there(),
@@ -145,6 +146,27 @@ fn no_cache() {
              XDG_CACHE_HOME to a folder of yours\n  because: Not a directory"
         );
         assert!(run.stderr().starts_with(&told), "{}", run.shown());
+    }
+}
+
+/// It has what is wanted, so that no other source is asked; one that is named for every
+/// run is passed over.
+fn no_place() {
+    let project = Project::new();
+    project.write("file", "");
+    fs::create_dir(project.tool.path(".cache")).unwrap();
+    let git = project.tool.path(".cache/git");
+    std::os::unix::fs::symlink(project.tool.path("file"), &git).unwrap();
+    let told = format!("`{}` in the cache cannot be written", git.display());
+    for command in ["fetch", "apply"] {
+        let run = project.tool.run([command, "--from", "clone"]);
+        run.assert_status(5);
+        assert!(run.stderr().starts_with(&format!("error: {told}")), "{}", run.shown());
+        let run = project.tool.run_with(&[("MLX_OVERLAY_UPSTREAM", "clone")], [command]);
+        run.assert_status(4);
+        for words in [&*told, "\n  http://127.0.0.1:9/x: "] {
+            assert!(run.stderr().contains(words), "{words}: {}", run.shown());
+        }
     }
 }
 
