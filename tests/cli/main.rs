@@ -15,6 +15,7 @@ mod project;
 mod published;
 mod released;
 mod remedies;
+mod rights;
 mod sources;
 mod tool;
 mod try_patch;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     published::add(&mut suite);
     released::add(&mut suite);
     remedies::add(&mut suite);
+    rights::add(&mut suite);
     try_patch::add(&mut suite);
     sources::add(&mut suite);
     work_folders::add(&mut suite);

@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -45,6 +47,24 @@ impl Tool {
         variables: &[(&str, &str)],
         args: impl IntoIterator<Item = S>,
     ) -> Run {
+        Run::of(self.command(args).envs(variables.iter().copied()))
+    }
+
+    /// As [`Tool::run`], as a user whom the rights of files bind: another one, whose the
+    /// folder is from here on, where root runs the tests.
+    pub fn run_bound<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Run {
+        let mut command = self.command(args);
+        if runs_as_root() {
+            let folder = self.folder.path();
+            let given =
+                Command::new("chown").arg("-R").arg(NOBODY.to_string()).arg(folder).status();
+            assert!(given.is_ok_and(|status| status.success()));
+            command.uid(NOBODY).gid(NOBODY).env("HOME", folder).env_remove("XDG_CONFIG_HOME");
+        }
+        Run::of(&mut command)
+    }
+
+    fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_overlay"));
         command.args(args).current_dir(self.folder.path());
         for (name, _) in std::env::vars_os() {
@@ -54,18 +74,43 @@ impl Tool {
             }
         }
         command.env("MLX_OVERLAY_CACHE", self.folder.path().join(".cache"));
-        command.envs(variables.iter().copied());
+        command
+    }
+}
+
+/// The user that owns nothing.
+const NOBODY: u32 = 65_534;
+
+/// Whether no right of a file binds who runs the tests.
+pub fn runs_as_root() -> bool {
+    let file = tempfile::tempfile().expect("a temporary file");
+    file.metadata().expect("it was just made").uid() == 0
+}
+
+/// Whether the program can be run as a user whom the rights of files bind.
+pub fn as_another_user() -> Result<(), String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_overlay"));
+    command.arg("--version").current_dir("/");
+    match runs_as_root().then(|| command.uid(NOBODY).gid(NOBODY).output()) {
+        Some(Err(e)) => Err(format!("root cannot run the program as another user: {e}")),
+        Some(Ok(output)) if !output.status.success() => {
+            Err("another user cannot run the program".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Run {
+    fn of(command: &mut Command) -> Self {
         let output = command.output().expect("the program starts");
-        Run {
+        Self {
             command: format!("{command:?}"),
             status: output.status.code(),
             stdout: String::from_utf8(output.stdout).expect("UTF-8 on standard output"),
             stderr: String::from_utf8(output.stderr).expect("UTF-8 on standard error"),
         }
     }
-}
 
-impl Run {
     /// Everything, for a failure's message.
     pub fn shown(&self) -> String {
         let mut text = format!("{}\nstatus {:?}\n", self.command, self.status);

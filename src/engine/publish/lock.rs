@@ -6,6 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
 use super::{Event, Options, PublishError, Wait};
 use crate::work_folder::{self, LOCK, Owner};
 
@@ -132,6 +135,21 @@ fn make_folder(folder: &Path) -> Result<(), PublishError> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => super::place::must_be_folder(folder),
         other => other.map_err(PublishError::io("make", folder)),
     }
+}
+
+/// Fails where [`make_folder`] would, for the rights of folders or a file in the way. Reads
+/// only.
+pub(super) fn require_makable(folder: &Path) -> Result<(), PublishError> {
+    let Some(parent) = folder.parent() else { return Ok(()) };
+    let is_there = |above: &&Path| above.symlink_metadata().is_ok();
+    let Some(nearest) = parent.ancestors().find(is_there) else { return Ok(()) };
+    let fails = |made: &Path, errno: Errno| Err(PublishError::io("make", made)(errno.into()));
+    let is_near = nearest == parent;
+    if !nearest.is_dir() {
+        return fails(parent, if is_near { Errno::EXIST } else { Errno::NOTDIR });
+    }
+    access(nearest, Access::WRITE_OK | Access::EXEC_OK)
+        .or_else(|errno| fails(if is_near { folder } else { parent }, errno))
 }
 
 fn is_at(file: &File, path: &Path) -> bool {

@@ -52,7 +52,7 @@ pub use survey::{Depth, Finding, Survey, survey};
 
 use crate::snapshot::{ReadError, Tree, TreePath};
 use lay::{Job, lay};
-use lock::{Lock, require_ours};
+use lock::{Lock, require_makable, require_ours};
 use place::Place;
 
 /// What becomes of hand edits that are in the way.
@@ -349,7 +349,8 @@ pub fn is_current(dest: &Path, identity: &Identity) -> Result<bool, PublishError
 }
 
 /// Works out what [`publish`] would do. Reads only, and all of what would be written:
-/// what cannot be read cannot be written.
+/// what cannot be read cannot be written. The place must be one that this user may write
+/// to; whether a file system takes files at all tells only when it is written to.
 ///
 /// # Errors
 /// As [`publish`].
@@ -361,6 +362,7 @@ pub fn plan(
 ) -> Result<Plan, PublishError> {
     let place = Place::of(dest)?;
     require_ours(&place.work, &[])?;
+    require_makable(&place.work)?;
     let plan = place::prepare(&place, tree, identity, force)?.plan;
     for path in &plan.write {
         tree.file(path)?.ok_or_else(|| PublishError::Lost { path: path.clone() })?;
@@ -414,6 +416,7 @@ pub fn publish(
 pub fn require_free(dest: &Path) -> Result<(), PublishError> {
     let place = Place::of(dest)?;
     require_ours(&place.work, &[])?;
+    require_makable(&place.work)?;
     match place.is_free()? {
         true => Ok(()),
         false => Err(PublishError::NotFree { path: place.dest }),
