@@ -100,6 +100,7 @@ impl From<CacheError> for CommandError {
     fn from(error: CacheError) -> Self {
         let kind = match error {
             CacheError::Relative { .. } => ErrorKind::Usage,
+            CacheError::NoPlace => ErrorKind::Missing,
             _ => ErrorKind::Failed,
         };
         Self::new(kind, error).reason("cache")

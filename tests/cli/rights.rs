@@ -1,4 +1,4 @@
-//! Where this user may not write: places and folders.
+//! Where this user may not write: places, folders, and no cache.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -14,6 +14,7 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("rights/a dry run below a file", [git()], below_a_file);
     suite.test_needing("rights/a dry run where nothing may be made", [git(), bound()], closed);
     suite.test_needing("rights/a tree with folders that are closed", [git(), bound()], read_only);
+    suite.test_needing("rights/no home, and so no cache", [git()], homeless);
 }
 
 /// A dry run ends as the run that writes does.
@@ -55,4 +56,34 @@ fn read_only() {
     again.assert_status(0);
     assert_eq!(fs::read_to_string(project.tool.path("out/a.txt")).unwrap(), "c\n");
     assert!(!project.tool.path(".out.overlay").exists(), "{}", again.shown());
+}
+
+/// Of those that need no cache none asks for one.
+fn homeless() {
+    let project = project(&[("first", "metal", A_TO_B)]);
+    project.tool.run(["apply", "--out", "out"]).assert_status(0);
+    fs::write(project.tool.path("out/CMakeLists.txt"), "").unwrap();
+    let run = |args: &[&str]| {
+        let none = ["HOME", "XDG_CACHE_HOME", "MLX_OVERLAY_CACHE"].map(|name| (name, ""));
+        project.tool.run_with(&none, args)
+    };
+    project.write("tree/a.txt", "a\n");
+    project.write("fix.patch", A_TO_B);
+    for args in [
+        &["pin"][..],
+        &["status", "out"],
+        &["verify", "out"],
+        &["apply", "--out", "out"],
+        &["try", "tree", "fix.patch", "--out", "new"],
+        &["drift", "--to", "main", "--from", "clone"],
+        &["env", "out"],
+    ] {
+        run(args).assert_status(0);
+    }
+    run(&["doctor", "--offline"]).assert_status(1);
+    for args in [&["fetch", "--from", "clone"][..], &["apply", "--out", "other"]] {
+        let run = run(args);
+        run.assert_status(4);
+        assert!(run.stderr().contains("; set MLX_OVERLAY_CACHE"), "{}", run.shown());
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use mlx_overlay_engine::buildscript::{Inputs, Library, Store};
-use mlx_overlay_engine::cache::Cache;
+use mlx_overlay_engine::cache::{Cache, CacheError};
 use mlx_overlay_engine::pin::Project;
 use mlx_overlay_engine::publish::{self, Depth, PublishError, StampError};
 use serde_json::json;
@@ -45,8 +45,11 @@ pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
     let tree = tree(args)?;
     let inputs = Inputs::read(&tree).map_err(|e| CommandError::new(ErrorKind::Missing, e))?;
-    let store = Store::in_cache(Cache::of_user()?.root());
-    let mut built = store.made_of(inputs.digest());
+    let mut built = match Cache::of_user() {
+        // Where there is no cache nothing was built.
+        Err(CacheError::NoPlace) => Vec::new(),
+        cache => Store::in_cache(cache?.root()).made_of(inputs.digest()),
+    };
     if let Some(key) = &args.key {
         built.retain(|library| library.key().starts_with(key.as_str()));
         if built.is_empty() {

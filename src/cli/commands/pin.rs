@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use mlx_overlay_engine::cache::Cache;
-use mlx_overlay_engine::git::Store;
+use mlx_overlay_engine::git::{GitError, Store};
 use mlx_overlay_engine::lay;
 use mlx_overlay_engine::patch;
 use mlx_overlay_engine::pin::{Pin, Project};
 use mlx_overlay_engine::secret::hidden;
 use mlx_overlay_engine::series::Series;
+use mlx_overlay_engine::stored::message;
 use serde::Serialize;
 
 use crate::cli::error::{CommandError, ErrorKind, Outcome};
@@ -41,6 +42,8 @@ struct Shown {
     groups: Vec<String>,
     snapshots: Vec<String>,
     cached: bool,
+    #[serde(skip)]
+    cache: Result<bool, String>,
     kept_pins: Vec<String>,
     strays: Vec<PathBuf>,
 }
@@ -75,7 +78,7 @@ fn check(project: &Project, pin: &Pin) -> Result<Shown, CommandError> {
             .map_err(|refusal| CommandError::from_refusal(refusal, bridge.display()))?;
     }
     lay::check(&series)?;
-    let store = Store::new(&Cache::of_user()?, &pin.upstream);
+    let cache = cache(pin)?;
     Ok(Shown {
         commit: pin.commit.to_string(),
         tree: pin.tree.to_string(),
@@ -88,10 +91,24 @@ fn check(project: &Project, pin: &Pin) -> Result<Shown, CommandError> {
         entries: series.entries.len(),
         groups: series.groups(),
         snapshots: pin.snapshots.iter().map(|s| s.source.to_string()).collect(),
-        cached: store.tree(pin.commit, pin.tree)?.is_some(),
+        cached: cache == Ok(true),
+        cache,
         kept_pins: project.kept.iter().map(|p| p.commit.to_string()).collect(),
         strays: project.strays()?,
     })
+}
+
+/// Whether the cache has all of the pin, or why that cannot be told: the pin is checked
+/// without a cache too.
+fn cache(pin: &Pin) -> Result<Result<bool, String>, CommandError> {
+    let tree = Cache::of_user()
+        .map_err(GitError::from)
+        .and_then(|cache| Store::new(&cache, &pin.upstream).tree(pin.commit, pin.tree));
+    match tree {
+        Ok(tree) => Ok(Ok(tree.is_some())),
+        Err(error @ GitError::WrongTree { .. }) => Err(error.into()),
+        Err(error) => Ok(Err(message(&error))),
+    }
 }
 
 fn print(root: &Path, pin: &Pin, shown: &Shown, ui: &mut Ui) {
@@ -111,7 +128,14 @@ fn print(root: &Path, pin: &Pin, shown: &Shown, ui: &mut Ui) {
         let bridge = bridge.map_or_else(String::new, |b| format!(" with {b}"));
         row("snapshot", format!("{}{bridge}", snapshot.source));
     }
-    row("cache", if shown.cached { "all its objects" } else { "nothing yet" }.to_owned());
+    row(
+        "cache",
+        match &shown.cache {
+            Ok(true) => "all its objects".to_owned(),
+            Ok(false) => "nothing yet".to_owned(),
+            Err(why) => paint(WARN, why),
+        },
+    );
     for kept in &shown.kept_pins {
         row("kept", paint(DIM, kept));
     }
