@@ -288,7 +288,7 @@ impl From<DriftError> for CommandError {
             DriftError::Lay(error) => error.into(),
             DriftError::Git(error) => error.into(),
             error @ DriftError::NotAtPin { .. } => CommandError::new(ErrorKind::Refused, error),
-            error @ DriftError::Read(_) => CommandError::new(ErrorKind::Failed, error),
+            DriftError::Read(error) => error.into(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Error;
 use mlx_overlay_engine::acquire::{AcquireError, UPSTREAM_VARIABLE};
-use mlx_overlay_engine::cache::CacheError;
+use mlx_overlay_engine::cache::{Cache, CacheError};
 use mlx_overlay_engine::disk::DiskError;
 use mlx_overlay_engine::git::GitError;
 use mlx_overlay_engine::lay::LayError;
@@ -125,11 +125,23 @@ impl From<GitError> for CommandError {
                     .reason("no-revision")
                     .hint(format!("give more digits: {ids}"))
             }
-            error @ GitError::Damaged { .. } => Self::new(ErrorKind::Failed, error)
-                .reason(DAMAGED)
-                .hint("`overlay fetch` finds what is damaged in the cache and mends it"),
+            GitError::Damaged { ref path, .. } => {
+                let hint = whole_again(path);
+                Self::new(ErrorKind::Failed, error).reason(DAMAGED).hint(hint)
+            }
             error => Self::new(ErrorKind::Missing, error).reason("no-source"),
         }
+    }
+}
+
+/// What to do of a damaged repository.
+fn whole_again(path: &Path) -> String {
+    let shown = word(path.display().to_string().trim_end_matches('/'));
+    let in_cache = Cache::of_user().is_ok_and(|cache| cache.holds(path));
+    match in_cache {
+        true if shown.ends_with(".history.git") => format!("`rm -rf {shown}`: it is fetched again"),
+        true => "`overlay fetch` finds what is damaged in the cache and mends it".to_owned(),
+        false => format!("`git -C {shown} fsck` names what is damaged; a new clone is whole"),
     }
 }
 
@@ -154,9 +166,16 @@ impl From<AcquireError> for CommandError {
             error @ AcquireError::WrongPin { .. } => {
                 Self::new(ErrorKind::Refused, error).reason("wrong-pin")
             }
-            error @ AcquireError::Named(_) => Self::new(ErrorKind::Missing, error)
-                .reason("no-source")
-                .hint("name a clone of upstream, or leave --from out: the other sources are asked then"),
+            AcquireError::Named(ref named) => {
+                let damaged = match named {
+                    GitError::Damaged { path, .. } => Some(whole_again(path)),
+                    _ => None,
+                };
+                let error = Self::new(ErrorKind::Missing, error).reason("no-source");
+                damaged.into_iter().fold(error, Self::hint).hint(
+                    "name a clone of upstream, or leave --from out: the other sources are asked then",
+                )
+            }
             error @ AcquireError::OffLimits { .. } => Self::new(ErrorKind::Missing, error)
                 .reason("no-source")
                 .hint("leave --offline out, or name a clone on this machine: --from DIR"),
@@ -173,7 +192,15 @@ impl From<ReadError> for CommandError {
         // A pin's file that nothing at hand proves is a source that is missing.
         match error.source.kind() {
             std::io::ErrorKind::NotFound => Self::new(ErrorKind::Missing, error),
-            std::io::ErrorKind::InvalidData => Self::new(ErrorKind::Failed, error).reason(DAMAGED),
+            std::io::ErrorKind::InvalidData => {
+                let git = error.source.get_ref().and_then(|e| e.downcast_ref::<GitError>());
+                let hint = match git {
+                    Some(GitError::Damaged { path, .. }) => Some(whole_again(path)),
+                    _ => None,
+                };
+                let error = Self::new(ErrorKind::Failed, error).reason(DAMAGED);
+                hint.into_iter().fold(error, Self::hint)
+            }
             _ => Self::new(ErrorKind::Failed, error),
         }
     }

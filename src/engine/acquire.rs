@@ -176,6 +176,7 @@ pub fn acquire(request: &Request<'_>) -> Result<Acquired, AcquireError> {
         Some(why) => Err(why.to_owned()),
         None => match store.tree(pin.commit, pin.tree) {
             Err(e @ GitError::WrongTree { .. }) => return Err(wrong(e)),
+            Err(GitError::Cache(e)) => return Err(e.into()),
             read => read.map_err(|e| message(&e)),
         },
     };

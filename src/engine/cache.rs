@@ -60,6 +60,14 @@ pub enum CacheError {
         #[source]
         source: io::Error,
     },
+    /// A part of it is another user's.
+    #[error("`{}` in the cache belongs to another user (id {owner}): remove it, give it to yours with `chown -R`, or set {CACHE_VARIABLE} to a folder of yours", path.display())]
+    Owner {
+        /// The part.
+        path: PathBuf,
+        /// The user's id.
+        owner: u32,
+    },
     /// A lock cannot be taken.
     #[error("`{}` in the cache cannot be locked; set {CACHE_VARIABLE} or XDG_CACHE_HOME to a folder of yours", path.display())]
     Lock {
@@ -113,6 +121,15 @@ impl Cache {
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Whether a path is in the cache.
+    #[must_use]
+    pub fn holds(&self, path: &Path) -> bool {
+        match (self.root.canonicalize(), path.canonicalize()) {
+            (Ok(root), Ok(path)) => path.starts_with(root),
+            _ => path.starts_with(&self.root),
+        }
     }
 
     /// Makes the folder where it is not there yet, and tries that it takes files.

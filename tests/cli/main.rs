@@ -7,6 +7,7 @@ mod bump;
 mod cache;
 mod cargo_home;
 mod cases;
+mod damage;
 mod doctor;
 mod env;
 mod kernels;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     cache::add(&mut suite);
     cargo_home::add(&mut suite);
     cases::add(&mut suite);
+    damage::add(&mut suite);
     doctor::add(&mut suite);
     env::add(&mut suite);
     kernels::add(&mut suite);

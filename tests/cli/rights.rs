@@ -1,20 +1,102 @@
-//! Where this user may not write: places, folders, and no cache.
+//! What this user may not read or write: repositories of another's, places and folders.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
 
 use overlay_tests_support::{Need, Suite};
 
 use crate::apply::{A_TO_B, project};
-use crate::tool::{Run, as_another_user};
+use crate::project::Project;
+use crate::tool::{Run, as_another_user, runs_as_root};
 
 pub fn add(suite: &mut Suite) {
     let git = || Need::program("git", "git");
+    let root = || {
+        let why = "only root gives a folder to another user; run the tests as root";
+        Need::met(runs_as_root(), why).where_there_is_one()
+    };
     let bound = || Need::asked(as_another_user).where_there_is_one();
+    suite.test_needing("rights/a clone of another user", [git(), root()], clone_of_another);
+    suite.test_needing("rights/a cache of another user", [git(), root()], cache_of_another);
     suite.test_needing("rights/a dry run below a file", [git()], below_a_file);
     suite.test_needing("rights/a dry run where nothing may be made", [git(), bound()], closed);
     suite.test_needing("rights/a tree with folders that are closed", [git(), bound()], read_only);
     suite.test_needing("rights/no home, and so no cache", [git()], homeless);
+}
+
+/// Some user that is neither root nor who runs the tests.
+const ANOTHER: u32 = 54_321;
+
+fn give(folder: &Path, owner: u32) {
+    for item in walk(folder) {
+        chown(item, Some(owner), None).unwrap();
+    }
+}
+
+/// A folder and all that is below it.
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = vec![folder.to_path_buf()];
+    let mut at = 0;
+    while let Some(path) = found.get(at).cloned() {
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(fs::read_dir(path).unwrap().map(|item| item.unwrap().path()));
+        }
+        at += 1;
+    }
+    found
+}
+
+fn clone_of_another() {
+    let project = project(&[("first", "metal", A_TO_B)]);
+    fs::remove_dir_all(project.tool.path(".cache")).unwrap();
+    let clone = project.tool.path("clone").canonicalize().unwrap();
+    give(&clone, ANOTHER);
+    let home = project.tool.path("home").display().to_string();
+    fs::create_dir(&home).unwrap();
+    let home = [("HOME", &*home), ("XDG_CONFIG_HOME", "")];
+    let command = format!("git config --global --add safe.directory {}", clone.display());
+    let owner = format!("belongs to another user (id {ANOTHER})");
+    let ways = ["clone", "clone/.git"];
+    let drift = |from| ["drift", "--to", "main", "--from", from];
+    for from in ways {
+        for args in [&["fetch", "--from", from][..], &["apply", "--from", from], &drift(from)] {
+            let run = project.tool.run_with(&home, args);
+            run.assert_status(4);
+            for words in [&owner, &format!("`{command}`")] {
+                assert!(run.stderr().contains(words), "{words}: {}", run.shown());
+            }
+        }
+    }
+    let named = [("MLX_OVERLAY_UPSTREAM", "clone"), home[0], home[1]];
+    let doctor = project.tool.run_with(&named, ["doctor", "--offline"]);
+    assert!(doctor.stdout().contains(&format!("try: {command}\n")), "{}", doctor.shown());
+    // As it says.
+    let config = std::process::Command::new("sh").args(["-c", &command]).envs(home).status();
+    assert!(config.unwrap().success());
+    for from in ways {
+        project.tool.run_with(&home, drift(from)).assert_status(0);
+    }
+    project.tool.run_with(&home, ["apply", "--from", "clone"]).assert_status(0);
+}
+
+fn cache_of_another() {
+    let project = Project::new();
+    project.tool.run(["fetch", "--from", "clone"]).assert_status(0);
+    let cache = project.tool.path(".cache/git");
+    give(&cache, ANOTHER);
+    let owner = format!("in the cache belongs to another user (id {ANOTHER}): remove it");
+    for args in [&["fetch", "--from", "clone"][..], &["apply"], &["fetch", "--offline"]] {
+        let run = project.tool.run(args);
+        run.assert_status(5);
+        assert!(run.stderr().contains(&owner), "{}", run.shown());
+    }
+    let doctor = project.tool.run(["doctor", "--offline"]);
+    assert!(doctor.stdout().contains("try: chown -R \"$(id -u)\" /"), "{}", doctor.shown());
+    project.tool.run(["pin"]).assert_status(0);
+    // As it says.
+    give(&cache, 0);
+    project.tool.run(["fetch", "--offline"]).assert_status(0);
 }
 
 /// A dry run ends as the run that writes does.

@@ -1,7 +1,7 @@
 //! `overlay doctor`: what this machine lacks, and the command that mends it.
 
 use mlx_overlay_engine::acquire::UPSTREAM_VARIABLE;
-use mlx_overlay_engine::cache::Cache;
+use mlx_overlay_engine::cache::{Cache, CacheError};
 use mlx_overlay_engine::doctor::{Finding, Machine, Purpose, examine_cache};
 use mlx_overlay_engine::git::{GitError, History, Limits, Mirror, Store, folder_of, reach};
 use mlx_overlay_engine::pin::{Pin, Project};
@@ -12,6 +12,7 @@ use mlx_overlay_engine::stored::message;
 use super::fetch::{network, standing};
 use crate::cli::error::{CommandError, Outcome};
 use crate::cli::progress::Teller;
+use crate::cli::remedy::word;
 use crate::cli::ui::{BAD, BOLD, DIM, Format, GOOD, Ui, WARN, paint};
 
 /// Say what this machine lacks, and the command that would mend it
@@ -63,6 +64,9 @@ fn ill(findings: &[Finding]) -> bool {
 const UPSTREAM: &str = "upstream";
 const OBJECTS: &str = "the pin's objects";
 
+/// What mends that there is no cache.
+const ANOTHER_CACHE: &str = "export MLX_OVERLAY_CACHE=<a folder of yours>";
+
 /// What mends that there is no pin here.
 const PROJECT: &str = "cd <the project, where mlx-pin.toml is>";
 
@@ -85,23 +89,31 @@ fn objects(pin: &Result<Pin, String>, ui: &Ui) -> Finding {
     let Ok(pin) = pin else {
         return finding(None, Some("there is no pin here to look for".into()), PROJECT);
     };
-    let whole = Cache::of_user().map_err(|e| message(&e)).and_then(|cache| {
+    let whole = Cache::of_user().map_err(GitError::from).and_then(|cache| {
         let (store, mirror) =
             (Store::new(&cache, &pin.upstream), Mirror::new(&cache, &pin.upstream));
         let marked = store.tree(pin.commit, pin.tree).map(|tree| tree.is_some());
         match marked.and_then(|marked| Ok(marked && store.prove(pin.commit, pin.tree)? > 0)) {
-            Ok(true) => Ok(store.path().display().to_string()),
+            Ok(true) => Ok(Some(store.path().display().to_string())),
             // What a drift or a rebase fetched counts.
             _ if mirror.has(pin.commit) && mirror.prove(pin.commit, pin.tree).is_ok() => {
-                Ok(mirror.path().display().to_string())
+                Ok(Some(mirror.path().display().to_string()))
             }
-            Ok(false) => Err("not all in the cache yet".to_owned()),
-            Err(e) => Err(message(&e)),
+            Ok(false) => Ok(None),
+            Err(e) => Err(e),
         }
     });
+    let fetch = ui.pasted("`overlay fetch`");
+    let fetch = fetch.trim_matches('`');
     match whole {
-        Ok(path) => finding(Some(path), None, ""),
-        Err(why) => finding(None, Some(why), ui.pasted("`overlay fetch`").trim_matches('`')),
+        Ok(Some(path)) => finding(Some(path), None, ""),
+        Ok(None) => finding(None, Some("not all in the cache yet".to_owned()), fetch),
+        Err(ref error @ GitError::Cache(CacheError::Owner { ref path, .. })) => {
+            let chown = format!("chown -R \"$(id -u)\" {}", word(&path.display().to_string()));
+            finding(None, Some(message(error)), &chown)
+        }
+        Err(ref error @ GitError::Cache(_)) => finding(None, Some(message(error)), ANOTHER_CACHE),
+        Err(error) => finding(None, Some(message(&error)), fetch),
     }
 }
 
@@ -113,7 +125,7 @@ fn cache() -> Finding {
             purpose: Purpose::Apply,
             found: None,
             why: Some(message(&e)),
-            mend: Some("export MLX_OVERLAY_CACHE=<a folder of yours>".into()),
+            mend: Some(ANOTHER_CACHE.into()),
         },
     }
 }
@@ -140,6 +152,11 @@ fn upstream(pin: &Result<Pin, String>, ui: &mut Ui) -> Finding {
             Ok(_) => finding(Some(shown), None, None),
             Err(GitError::NoCommit { commit, .. }) => {
                 finding(None, Some(format!("{shown} has no commit {commit}")), mend)
+            }
+            Err(ref error @ GitError::Owner { ref path, .. }) => {
+                let path = word(&path.display().to_string());
+                let safe = format!("git config --global --add safe.directory {path}");
+                finding(None, Some(message(error)), Some(safe))
             }
             Err(e) => finding(None, Some(message(&e)), mend),
         };

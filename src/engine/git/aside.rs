@@ -7,7 +7,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::import::copy;
-use super::store::{Store, WHOLE, mark};
+use super::store::{Store, WHOLE, in_cache, mark};
 use super::{GitError, to_oid};
 use crate::cache::{self, CacheError, Lock};
 use crate::progress::Progress;
@@ -70,10 +70,10 @@ impl Store {
     /// # Errors
     /// The repository is another user's, and not ours to make anew.
     pub(super) fn marks(&self) -> Result<Vec<ObjectId>, GitError> {
-        let repository = match Repository::open_bare(self.path()) {
+        let repository = match Repository::open(self.path()) {
             Ok(repository) => repository,
             Err(e) if e.code() == ErrorCode::Owner => {
-                return Err(GitError::Open { path: self.path().to_path_buf(), source: e });
+                return Err(in_cache(super::unopened(self.path(), e)));
             }
             Err(_) => return Ok(Vec::new()),
         };

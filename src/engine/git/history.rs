@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use git2::{Commit, ErrorCode, ObjectType, Oid, Repository};
+use git2::{Commit, Error, ErrorClass, ErrorCode, ObjectType, Oid};
 
 use super::missing::find_commit;
 use super::object::{self, TreeEntry};
-use super::objects::Objects;
+use super::objects::{Handle, Objects};
 use super::store::prove;
 use super::tree::GitTree;
 use super::{GitError, to_id, to_oid};
@@ -60,34 +60,47 @@ impl History {
     /// It means none, or several.
     pub fn resolve(&self, rev: &str) -> Result<ObjectId, GitError> {
         let repository = self.objects.handle();
-        let commit =
-            |name: &str| repository.revparse_single(name).and_then(|o| o.peel(ObjectType::Commit));
-        let found = commit(rev).or_else(|e| match e.code() {
-            ErrorCode::NotFound => commit(&format!("refs/remotes/origin/{rev}")).map_err(|_| e),
+        let damaged = |e| self.objects.damaged(e);
+        let (path, named) = (self.path().to_path_buf(), rev.to_owned());
+        let none = |source| GitError::NoRevision { path, rev: named, source };
+        let found = stands_for(&repository, rev).or_else(|e| match e.code() {
+            ErrorCode::NotFound => {
+                stands_for(&repository, &format!("refs/remotes/origin/{rev}")).map_err(|_| e)
+            }
             _ => Err(e),
         });
-        let source = match found {
-            Ok(object) => return Ok(to_id(object.id())),
-            Err(source) => source,
-        };
-        let path = self.path().to_path_buf();
-        let rev = rev.to_owned();
-        if source.code() != ErrorCode::Ambiguous {
-            return Err(GitError::NoRevision { path, rev, source });
-        }
-        // Of all objects that begin so, a commit alone can be meant.
-        let commits = begin_with(&repository, &rev).map_err(|e| self.objects.damaged(e))?;
-        match commits[..] {
-            [id] => Ok(id),
-            [] => Err(GitError::NoRevision { path, rev, source }),
-            _ => Err(GitError::Ambiguous { path, rev, commits }),
+        match found {
+            Ok(id) => match object::peel(&repository, id).map_err(damaged)? {
+                Some(id) => Ok(to_id(id)),
+                None => Err(none(Error::from_str("it is no commit, and no tag of one"))),
+            },
+            // Of all objects that begin so, a commit alone can be meant.
+            Err(e) if e.code() == ErrorCode::Ambiguous => {
+                let commits = begin_with(&repository, rev).map_err(damaged)?;
+                match commits[..] {
+                    [id] => Ok(id),
+                    [] => Err(none(e)),
+                    _ => {
+                        let path = self.path().to_path_buf();
+                        Err(GitError::Ambiguous { path, rev: rev.to_owned(), commits })
+                    }
+                }
+            }
+            // libgit2's own words of a name are of another class, or have a code.
+            Err(e)
+                if e.code() == ErrorCode::GenericError
+                    && matches!(e.class(), ErrorClass::None | ErrorClass::Odb) =>
+            {
+                Err(damaged(e))
+            }
+            Err(e) => Err(none(e)),
         }
     }
 
-    /// Whether the repository has the commit.
+    /// Whether the repository has the commit, be it damaged.
     #[must_use]
     pub fn has(&self, commit: ObjectId) -> bool {
-        self.objects.handle().find_commit(to_oid(commit)).is_ok()
+        self.objects.handle().odb().is_ok_and(|objects| objects.exists(to_oid(commit)))
     }
 
     /// Reads every object of `commit` and checks it against its id. Gives
@@ -121,8 +134,8 @@ impl History {
         GitTree::read(&self.objects, tree)
     }
 
-    /// The best common ancestor of two commits; where a branch took others in,
-    /// the last one that both reach by first parents alone.
+    /// The last commit that two commits both reach by first parents alone: where a
+    /// branch took others in, no commit of those.
     ///
     /// # Errors
     /// There is none, or one of them is not there.
@@ -131,24 +144,25 @@ impl History {
             return Err(self.no_commit(id));
         }
         let repository = self.objects.handle();
-        let base = match repository.merge_base(to_oid(one), to_oid(other)) {
-            Ok(base) => base,
-            Err(e) if e.code() == ErrorCode::NotFound => {
-                return Err(GitError::Unrelated { path: self.path().to_path_buf(), one, other });
+        let read = |id| object::commit(&repository, id).map_err(|e| self.objects.damaged(e));
+        let mut at = [Some(read(to_oid(one))?), Some(read(to_oid(other))?)];
+        let mut seen = [HashSet::new(), HashSet::new()];
+        // From where they meet on the two ways are one: who comes there last finds it.
+        // The newer commit goes on, so that neither way is gone far past that.
+        loop {
+            let mine = match &at {
+                [None, None] => break,
+                [Some(one), Some(other)] => usize::from(one.time() < other.time()),
+                [one, _] => usize::from(one.is_none()),
+            };
+            let Some(commit) = at[mine].take() else { break };
+            if seen[1 - mine].contains(&commit.id()) {
+                return Ok(to_id(commit.id()));
             }
-            Err(e) => return Err(self.objects.damaged(e)),
-        };
-        let firsts = |from| first_parents(&repository, from, base);
-        let (mine, theirs) = (firsts(to_oid(one)), firsts(to_oid(other)));
-        let (mine, theirs) = (
-            mine.map_err(|e| self.objects.damaged(e))?,
-            theirs.map_err(|e| self.objects.damaged(e))?,
-        );
-        let shared: HashSet<&Oid> = mine.iter().collect();
-        match theirs.iter().find(|id| shared.contains(id)) {
-            Some(id) => Ok(to_id(*id)),
-            None => Err(GitError::Unrelated { path: self.path().to_path_buf(), one, other }),
+            seen[mine].insert(commit.id());
+            at[mine] = commit.parent_id(0).ok().map(read).transpose()?;
         }
+        Err(GitError::Unrelated { path: self.path().to_path_buf(), one, other })
     }
 
     /// The commits after `from` up to `to`, the oldest first, following first
@@ -219,7 +233,7 @@ impl History {
         GitTree::blob(&self.objects, id).map_err(|e| self.objects.damaged(e))
     }
 
-    fn find<'r>(&self, repository: &'r Repository, id: ObjectId) -> Result<Commit<'r>, GitError> {
+    fn find<'r>(&self, repository: &'r Handle<'_>, id: ObjectId) -> Result<Commit<'r>, GitError> {
         find_commit(repository, self.path(), id)
     }
 
@@ -301,7 +315,7 @@ impl PathSet {
         &self.paths
     }
 
-    fn look(&self, repository: &Repository, node: usize, tree: Oid) -> Result<Found, git2::Error> {
+    fn look(&self, repository: &Handle<'_>, node: usize, tree: Oid) -> Result<Found, Error> {
         if let Some(found) = self.seen().get(&(node, tree)) {
             return Ok(found.clone());
         }
@@ -337,10 +351,10 @@ impl PathSet {
 
 /// An id of the paths below a folder.
 fn names(
-    repository: &Repository,
+    repository: &Handle<'_>,
     tree: Oid,
     seen: &mut HashMap<Oid, ObjectId>,
-) -> Result<ObjectId, git2::Error> {
+) -> Result<ObjectId, Error> {
     if let Some(known) = seen.get(&tree) {
         return Ok(*known);
     }
@@ -360,21 +374,30 @@ fn names(
     Ok(id)
 }
 
-/// A commit and those before it by first parents, up to `end` if it is one of
-/// them, the newest first.
-fn first_parents(repository: &Repository, from: Oid, end: Oid) -> Result<Vec<Oid>, git2::Error> {
-    let mut found = vec![from];
-    let mut at = from;
-    while at != end {
-        let Ok(parent) = object::commit(repository, at)?.parent_id(0) else { break };
-        found.push(parent);
-        at = parent;
+/// The object that a name stands for, not read yet.
+fn stands_for(repository: &Handle<'_>, rev: &str) -> Result<Oid, Error> {
+    let is_id = (4..=40).contains(&rev.len()) && rev.bytes().all(|b| b.is_ascii_hexdigit());
+    let by_id = || repository.odb()?.exists_prefix(Oid::from_str(rev)?, rev.len());
+    if rev.len() == 40
+        && is_id
+        && let Ok(id) = by_id()
+    {
+        return Ok(id);
     }
-    Ok(found)
+    let reference = repository.resolve_reference_from_short_name(rev).ok();
+    if let Some(id) = reference.and_then(|reference| reference.target()) {
+        return Ok(id);
+    }
+    if is_id {
+        return by_id();
+    }
+    // A way from one to others: libgit2 goes it by itself.
+    repository.loose().read_all()?;
+    Ok(repository.revparse_single(rev)?.id())
 }
 
 /// The commits whose ids begin with these digits, in the order of their ids.
-fn begin_with(repository: &Repository, digits: &str) -> Result<Vec<ObjectId>, git2::Error> {
+fn begin_with(repository: &Handle<'_>, digits: &str) -> Result<Vec<ObjectId>, Error> {
     let objects = repository.odb()?;
     let mut found = Vec::new();
     objects.foreach(|id| {

@@ -11,12 +11,14 @@ use std::time::Duration;
 use git2::{AutotagOption, Direction, FetchOptions, RemoteCallbacks, Repository};
 
 use super::missing::find_commit;
+use super::objects::Objects;
 use super::store::{Store, prove};
+use super::tree::GitTree;
 use super::{GitError, http, to_oid};
 use crate::cache::{self, CacheError};
 use crate::progress::{Event, Progress};
 use crate::secret::hidden;
-use crate::snapshot::ObjectId;
+use crate::snapshot::{Mode, ObjectId};
 
 /// How long a fetch may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +53,7 @@ pub fn reach(address: &str, limits: Limits) -> Result<(), GitError> {
     match address_of(address)? {
         Address::Folder(path) => match Repository::open(&path) {
             Ok(_) => Ok(()),
-            Err(source) => Err(GitError::Open { path, source }),
+            Err(source) => Err(super::unopened(&path, source)),
         },
         Address::Server(url) => {
             prepare(limits);
@@ -194,11 +196,16 @@ pub(super) fn copy(
     commit: ObjectId,
     progress: &dyn Progress,
 ) -> Result<(), GitError> {
-    let source = Repository::open(path)
-        .map_err(|source| GitError::Open { path: path.to_path_buf(), source })?;
+    let objects = Objects::open(path)?;
+    let source = objects.handle();
     let found = find_commit(&source, path, commit)?;
     let parents = found.parent_count();
     let damaged = |source| super::damaged(path, source);
+    // What goes into the pack libgit2 reads by itself.
+    let files = GitTree::read(&objects, found.tree_id())?;
+    for (_, file) in files.listing().iter().filter(|(_, f)| f.mode != Mode::Submodule) {
+        source.loose().read(to_oid(file.id)).map_err(damaged)?;
+    }
     let store = into.path().to_path_buf();
     let mut failure = None;
     (|| {

@@ -1,10 +1,9 @@
 //! A commit's files, looked up one by one: a walk over many commits must not
 //! list every file of each.
 
-use std::io;
 use std::sync::{Arc, OnceLock};
 
-use super::{At, GitError, GitTree, History, NamesSeen, PathSet};
+use super::{At, GitError, GitTree, History, NamesSeen, PathSet, unread};
 use crate::listing::Listed;
 use crate::snapshot::{File, Mode, ObjectId, ReadError, Tree, TreePath};
 
@@ -88,15 +87,6 @@ impl LazyTree<'_> {
     pub fn names(&self) -> Result<ObjectId, GitError> {
         self.walk.history.names_at(self.commit, &self.walk.names)
     }
-}
-
-fn unread(path: &TreePath, error: GitError) -> ReadError {
-    let kind = match error {
-        GitError::PartialClone { .. } => io::ErrorKind::NotFound,
-        _ => io::ErrorKind::InvalidData,
-    };
-    let message = crate::stored::message(&error);
-    ReadError { path: path.clone(), source: io::Error::new(kind, message) }
 }
 
 impl Tree for LazyTree<'_> {

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{Direction, FetchPrune, Repository};
+use git2::{Direction, ErrorCode, FetchPrune, Repository};
 
 use super::import::{self, Limits};
-use super::store::{place, prove};
+use super::loose::Loose;
+use super::store::{in_cache, place, prove};
 use super::{GitError, History, to_oid};
 use crate::cache::{self, Cache, Lock};
 use crate::progress::{Event, Progress};
@@ -45,7 +46,8 @@ impl Mirror {
     /// Whether nothing was ever fetched into it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        !History::open(&self.path).is_ok_and(|history| history.resolve("HEAD").is_ok())
+        let head = History::open(&self.path).and_then(|history| history.resolve("HEAD"));
+        matches!(head, Err(GitError::Open { .. } | GitError::NoRevision { .. }))
     }
 
     /// Whether it has the commit.
@@ -81,10 +83,14 @@ impl Mirror {
     ) -> Result<(), GitError> {
         cache::make(self.path.parent().expect("the mirror is in a folder of the cache"))?;
         let _lock = Lock::wait(&self.path.with_extension("lock"), "fetching", progress)?;
-        let repository =
-            Repository::open_bare(&self.path).or_else(|_| Repository::init_bare(&self.path));
-        let repository =
-            repository.map_err(|source| GitError::Open { path: self.path.clone(), source })?;
+        let repository = match Repository::open(&self.path) {
+            Err(e) if e.code() != ErrorCode::Owner => Repository::init_bare(&self.path),
+            opened => opened,
+        };
+        let repository = repository.map_err(|e| in_cache(super::unopened(&self.path, e)))?;
+        // libgit2 walks through what is there, to tell the server of it.
+        let read = Loose::of(&repository).read_all();
+        read.map_err(|source| GitError::Damaged { path: self.path.clone(), source })?;
         progress.tell(Event::Begin(&format!("fetching upstream's history from {}", hidden(url))));
         let fetched = fetch(&repository, url, rev, limits, progress);
         let named = rev.parse().ok().filter(|id| *id != pin);

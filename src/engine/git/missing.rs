@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use git2::{Commit, Error, ErrorCode, ObjectType, Oid, Repository};
 use sha1::{Digest, Sha1};
 
+use super::loose::object_folders;
+use super::objects::Handle;
 use super::{GitError, object, to_oid};
 use crate::snapshot::ObjectId;
 
@@ -15,7 +18,7 @@ use crate::snapshot::ObjectId;
 /// The repository at `path` has none of this id, or is damaged: a commit that it names
 /// is part of it, and one may be in a pack that cannot be used.
 pub(super) fn find_commit<'r>(
-    repository: &'r Repository,
+    repository: &'r Handle<'_>,
     path: &Path,
     commit: ObjectId,
 ) -> Result<Commit<'r>, GitError> {
@@ -26,9 +29,8 @@ pub(super) fn find_commit<'r>(
         Err(source) => source,
     };
     if source.code() != ErrorCode::NotFound {
-        let is_another = [ObjectType::Tree, ObjectType::Blob, ObjectType::Tag]
-            .iter()
-            .any(|kind| object::read(repository, id, *kind).is_ok());
+        let found = object::any(repository, id);
+        let is_another = found.is_ok_and(|(kind, _)| kind != ObjectType::Commit);
         return Err(if is_another { none() } else { super::damaged(path, source) });
     }
     // What a delta stands on may be what is not found.
@@ -48,10 +50,12 @@ fn is_there(repository: &Repository, id: Oid) -> bool {
 }
 
 /// Whether a ref stands on the commit, or the history is cut off at it.
-fn is_named(repository: &Repository, id: Oid) -> bool {
-    let stands_on = |target: Oid| {
-        target == id || repository.find_tag(target).is_ok_and(|tag| tag.target_id() == id)
+fn is_named(repository: &Handle<'_>, id: Oid) -> bool {
+    let is_tag_of = |(kind, bytes): (ObjectType, Arc<[u8]>)| {
+        kind == ObjectType::Tag && object::tagged(&bytes) == Some(id)
     };
+    let stands_on =
+        |target: Oid| target == id || object::any(repository, target).is_ok_and(is_tag_of);
     let references = repository.references().into_iter().flatten().map_while(Result::ok);
     let head = repository.find_reference("HEAD").ok();
     let shallow = fs::read_to_string(repository.commondir().join("shallow")).unwrap_or_default();
@@ -61,7 +65,7 @@ fn is_named(repository: &Repository, id: Oid) -> bool {
 
 /// What is wrong with the first pack that cannot be used. libgit2 passes it over.
 fn broken_pack(repository: &Repository) -> Option<String> {
-    object_folders(repository.commondir().join("objects")).iter().find_map(|folder| {
+    object_folders(repository).iter().find_map(|folder| {
         let items = fs::read_dir(folder.join("pack")).into_iter().flatten();
         let paths = items.filter_map(|item| Some(item.ok()?.path()));
         let is_pack = |path: &PathBuf| {
@@ -75,23 +79,6 @@ fn broken_pack(repository: &Repository) -> Option<String> {
         packs.dedup();
         packs.iter().find_map(|pack| Some(format!("{}: {}", pack.display(), fault(pack).err()?)))
     })
-}
-
-/// A repository's folder of objects, and those that it borrows from.
-fn object_folders(own: PathBuf) -> Vec<PathBuf> {
-    let mut folders = vec![own];
-    let mut at = 0;
-    while let Some(folder) = folders.get(at).cloned() {
-        let borrowed = fs::read_to_string(folder.join("info/alternates")).unwrap_or_default();
-        for other in borrowed.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            let other = folder.join(other);
-            if !folders.contains(&other) {
-                folders.push(other);
-            }
-        }
-        at += 1;
-    }
-    folders
 }
 
 /// Fails with what keeps git from finding objects in a pack: its index is not as it was

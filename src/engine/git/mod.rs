@@ -12,6 +12,7 @@ mod http;
 #[cfg(feature = "fetch")]
 mod import;
 mod lazy;
+mod loose;
 #[cfg(feature = "fetch")]
 mod mirror;
 mod missing;
@@ -20,12 +21,14 @@ mod objects;
 mod store;
 mod tree;
 
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::cache::CacheError;
 #[cfg(feature = "fetch")]
 use crate::secret::hidden;
-use crate::snapshot::ObjectId;
+use crate::snapshot::{ObjectId, ReadError, TreePath};
 
 pub use self::history::{At, CommitInfo, History, NamesSeen, PathSet};
 #[cfg(feature = "fetch")]
@@ -47,6 +50,18 @@ pub enum GitError {
         /// Why.
         #[source]
         source: git2::Error,
+    },
+    /// A repository of another user's: git reads none unless it is told to.
+    #[error(
+        "{0}: belongs to another user (id {owner}), and git reads it only where that is allowed: \
+         `git config --global --add safe.directory {0}`",
+        path.display()
+    )]
+    Owner {
+        /// The repository, as the setting names it.
+        path: PathBuf,
+        /// The user's id.
+        owner: u32,
     },
     /// The other side cannot be reached, breaks off, is silent for too long,
     /// or does not speak git.
@@ -175,6 +190,7 @@ impl GitError {
         matches!(
             self,
             Self::Open { .. }
+                | Self::Owner { .. }
                 | Self::Damaged { .. }
                 | Self::PartialClone { .. }
                 | Self::Unreachable { .. }
@@ -183,6 +199,26 @@ impl GitError {
                 | Self::FileUrl { .. }
         )
     }
+}
+
+/// The repository at `path` cannot be opened.
+fn unopened(path: &Path, source: git2::Error) -> GitError {
+    let open = |source| GitError::Open { path: path.to_path_buf(), source };
+    if source.code() != git2::ErrorCode::Owner {
+        return open(source);
+    }
+    // What is another's may be the folder or the `.git` in it: libgit2 quotes it. The
+    // setting takes the folder.
+    let quoted = source.message().split_once('\'').and_then(|(_, rest)| rest.rsplit_once('\''));
+    let owned = quoted.map_or(path, |(owned, _)| Path::new(owned));
+    let (Ok(owned), Ok(full)) = (owned.metadata(), path.canonicalize()) else {
+        return open(source);
+    };
+    let path = match full.parent() {
+        Some(folder) if full.ends_with(".git") => folder.to_path_buf(),
+        _ => full,
+    };
+    GitError::Owner { path, owner: owned.uid() }
 }
 
 /// An object of the repository at `path` is missing or has other bytes.
@@ -219,6 +255,15 @@ fn unreachable(url: &str, source: &git2::Error) -> GitError {
     };
     let source = git2::Error::new(source.code(), source.class(), said);
     GitError::Unreachable { url: hidden(url).into(), source }
+}
+
+/// A file that a repository does not give.
+fn unread(path: &TreePath, error: GitError) -> ReadError {
+    let kind = match error {
+        GitError::PartialClone { .. } => io::ErrorKind::NotFound,
+        _ => io::ErrorKind::InvalidData,
+    };
+    ReadError { path: path.clone(), source: io::Error::new(kind, error) }
 }
 
 fn to_oid(id: ObjectId) -> git2::Oid {

@@ -2,37 +2,66 @@
 
 use std::sync::{Arc, Once};
 
-use git2::{Commit, Error, ObjectType, Oid, Repository};
+use git2::{Commit, Error, ObjectType, Oid};
 
+use super::objects::Handle;
 use super::to_id;
 use crate::snapshot::ObjectId;
 
 /// libgit2 hashes what it reads with its collision-detecting SHA-1, which is a
 /// quarter of the time that laying a tree takes. What comes into a repository was
 /// looked at for collisions then, and what leaves it is hashed here, with what the
-/// processor has for it. So every object is read by [`read`] or [`commit`].
+/// processor has for it. So every object is read by [`any`], [`read`] or [`commit`].
 pub(super) fn hash_here() {
     static SET: Once = Once::new();
     SET.call_once(|| git2::opts::strict_hash_verification(false));
 }
 
-/// Reads an object and checks that it is what its id says.
-pub(super) fn read(repository: &Repository, id: Oid, kind: ObjectType) -> Result<Arc<[u8]>, Error> {
+/// Reads an object of any kind and checks that it is what its id says.
+pub(super) fn any(repository: &Handle<'_>, id: Oid) -> Result<(ObjectType, Arc<[u8]>), Error> {
+    let check = |kind: ObjectType, bytes: &[u8]| match ObjectId::of_object(kind.str(), bytes) {
+        found if found == to_id(id) => Ok((kind, bytes.into())),
+        _ => Err(Error::from_str(&format!("the object {id} has other bytes"))),
+    };
+    if let Some((kind, bytes)) = repository.loose().read(id)? {
+        return check(kind, &bytes);
+    }
     let odb = repository.odb()?;
     let object = odb.read(id)?;
-    if object.kind() != kind {
-        return Err(Error::from_str(&format!("the object {id} is no {kind}")));
-    }
-    if ObjectId::of_object(kind.str(), object.data()) != to_id(id) {
-        return Err(Error::from_str(&format!("the object {id} has other bytes")));
-    }
-    Ok(object.data().into())
+    check(object.kind(), object.data())
 }
 
-/// Reads a commit and checks that it is what its id says.
-pub(super) fn commit(repository: &Repository, id: Oid) -> Result<Commit<'_>, Error> {
+/// Reads an object of this kind and checks that it is what its id says.
+pub(super) fn read(repository: &Handle<'_>, id: Oid, kind: ObjectType) -> Result<Arc<[u8]>, Error> {
+    match any(repository, id)? {
+        (found, bytes) if found == kind => Ok(bytes),
+        _ => Err(Error::from_str(&format!("the object {id} is no {kind}"))),
+    }
+}
+
+/// Reads a commit and checks that it is what its id says. (What was read a moment ago,
+/// libgit2 has at hand.)
+pub(super) fn commit<'r>(repository: &'r Handle<'_>, id: Oid) -> Result<Commit<'r>, Error> {
     read(repository, id, ObjectType::Commit)?;
     repository.find_commit(id)
+}
+
+/// The commit that an object is, or that a tag stands on which it is.
+pub(super) fn peel(repository: &Handle<'_>, id: Oid) -> Result<Option<Oid>, Error> {
+    match any(repository, id)? {
+        (ObjectType::Commit, _) => Ok(Some(id)),
+        (ObjectType::Tag, bytes) => match tagged(&bytes) {
+            Some(next) => peel(repository, next),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// What a tag stands on.
+pub(super) fn tagged(tag: &[u8]) -> Option<Oid> {
+    let first = tag.strip_prefix(b"object ")?.get(..40)?;
+    Oid::from_str(std::str::from_utf8(first).ok()?).ok()
 }
 
 /// A folder's mode in a tree.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use git2::{Error, Repository};
 
+use super::loose::Loose;
 use super::{GitError, object};
 
 /// A repository that trees share. A handle of libgit2's serves one thread at a
@@ -16,6 +17,7 @@ pub(super) struct Objects(Arc<Handles>);
 
 struct Handles {
     path: PathBuf,
+    loose: Loose,
     free: Mutex<Vec<Repository>>,
     given_back: Condvar,
 }
@@ -29,12 +31,12 @@ pub(super) struct Handle<'o> {
 
 impl Objects {
     pub(super) fn open(path: &Path) -> Result<Self, GitError> {
-        let failed = |source| GitError::Open { path: path.to_path_buf(), source };
         object::hash_here();
-        let repository = Repository::open(path).map_err(failed)?;
+        let repository = Repository::open(path).map_err(|e| super::unopened(path, e))?;
         let path = repository.path().to_path_buf();
+        let loose = Loose::of(&repository);
         let free = Mutex::new(vec![repository]);
-        Ok(Self(Arc::new(Handles { path, free, given_back: Condvar::new() })))
+        Ok(Self(Arc::new(Handles { path, loose, free, given_back: Condvar::new() })))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -59,6 +61,13 @@ impl Objects {
 
     pub(super) fn damaged(&self, source: Error) -> GitError {
         super::damaged(self.path(), source)
+    }
+}
+
+impl Handle<'_> {
+    /// The objects that are in no pack.
+    pub(super) fn loose(&self) -> &Loose {
+        &self.of.loose
     }
 }
 

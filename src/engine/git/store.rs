@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{ErrorCode, Repository};
+use git2::ErrorCode;
 use sha2::{Digest, Sha256};
 
 use super::object;
 use super::objects::Objects;
 use super::tree::GitTree;
 use super::{GitError, to_id, to_oid};
-use crate::cache::Cache;
+use crate::cache::{Cache, CacheError};
 use crate::secret::hidden;
 use crate::snapshot::{Mode, ObjectId};
 
@@ -44,16 +44,19 @@ impl Store {
     /// # Errors
     /// The commit's root tree is not `tree`, or the repository is damaged.
     pub fn tree(&self, commit: ObjectId, tree: ObjectId) -> Result<Option<GitTree>, GitError> {
-        let whole = match Repository::open_bare(&self.path) {
-            Ok(repository) => repository.find_reference(&mark(commit)).is_ok(),
-            // Not made yet; anything else comes up again below.
-            Err(e) if e.code() == ErrorCode::NotFound => false,
-            Err(source) => return Err(GitError::Open { path: self.path.clone(), source }),
+        let objects = match Objects::open(&self.path) {
+            Err(GitError::Open { path, source }) if source.code() == ErrorCode::NotFound => {
+                return match path.symlink_metadata() {
+                    // It lost what makes it a repository.
+                    Ok(_) => Err(GitError::Damaged { path, source }),
+                    Err(_) => Ok(None),
+                };
+            }
+            opened => opened.map_err(in_cache)?,
         };
-        if !whole {
+        if objects.handle().find_reference(&mark(commit)).is_err() {
             return Ok(None);
         }
-        let objects = Objects::open(&self.path)?;
         let found = root_tree(&objects, commit)?;
         if found != tree {
             return Err(GitError::WrongTree { commit, found, wanted: tree });
@@ -73,7 +76,7 @@ impl Store {
     /// # Errors
     /// One is missing or damaged, or the root tree is not `tree`.
     pub fn prove(&self, commit: ObjectId, tree: ObjectId) -> Result<usize, GitError> {
-        prove(&self.path, commit, tree)
+        prove(&self.path, commit, tree).map_err(in_cache)
     }
 }
 
@@ -106,6 +109,15 @@ pub(super) fn place(cache: &Cache, upstream: &str, kind: &str) -> PathBuf {
 
 pub(super) fn mark(commit: ObjectId) -> String {
     format!("{WHOLE}/{commit}")
+}
+
+/// An error of a repository of the cache: one of another user's keeps the cache from
+/// being used.
+pub(super) fn in_cache(error: GitError) -> GitError {
+    match error {
+        GitError::Owner { path, owner } => CacheError::Owner { path, owner }.into(),
+        error => error,
+    }
 }
 
 fn root_tree(objects: &Objects, commit: ObjectId) -> Result<ObjectId, GitError> {

@@ -1,13 +1,12 @@
 //! A commit's files, read from a repository when they are asked for.
 
-use std::io;
 use std::sync::Arc;
 
-use git2::{Error, ObjectType, Oid, Repository};
+use git2::{Error, ObjectType, Oid};
 
 use super::object::{self, TreeEntry};
-use super::objects::Objects;
-use super::{GitError, to_id, to_oid};
+use super::objects::{Handle, Objects};
+use super::{GitError, to_id, to_oid, unread};
 use crate::listing::{Listed, Listing};
 use crate::snapshot::{Entry, File, Mode, ObjectId, ReadError, Tree, TreePath};
 
@@ -55,7 +54,7 @@ impl GitTree {
 /// the end, or none at all.
 fn walk(
     objects: &Objects,
-    repository: &Repository,
+    repository: &Handle<'_>,
     folder: &mut Vec<u8>,
     tree: Oid,
     files: &mut Vec<(TreePath, Listed)>,
@@ -90,23 +89,9 @@ impl Tree for GitTree {
         if mode == Mode::Submodule {
             return Ok(Some(File::new(mode, Vec::new())));
         }
-        match Self::blob(&self.objects, id) {
-            Ok(bytes) => Ok(Some(File::new(mode, bytes))),
-            Err(e) => {
-                let damaged = format!(
-                    "{} is damaged ({}); `overlay fetch` finds what is and mends it",
-                    self.objects.path().display(),
-                    e.message()
-                );
-                let source = match self.objects.damaged(e) {
-                    partial @ GitError::PartialClone { .. } => {
-                        io::Error::new(io::ErrorKind::NotFound, partial.to_string())
-                    }
-                    _ => io::Error::new(io::ErrorKind::InvalidData, damaged),
-                };
-                Err(ReadError { path: path.clone(), source })
-            }
-        }
+        let bytes = Self::blob(&self.objects, id);
+        let bytes = bytes.map_err(|e| unread(path, self.objects.damaged(e)))?;
+        Ok(Some(File::new(mode, bytes)))
     }
 
     fn mode(&self, path: &TreePath) -> Option<Mode> {

@@ -23,7 +23,6 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("git/a server that moved is followed", git(), moved);
     suite.test_needing("git/a server that gives nothing by id is asked for a ref", git(), by_ref);
     suite.test_needing("git/a commit that is nowhere is said to be", git(), no_commit);
-    suite.test_needing("git/a commit that a clone lost is no missing one", git(), lost_commit);
     suite.test_needing("git/a wrong tree id stops everything", git(), wrong_tree);
     suite.test_needing("git/a silent server ends in its time", git(), silent);
     suite.test_needing("git/a pack cut short leaves nothing behind", git(), cut);
@@ -184,83 +183,6 @@ fn no_commit() {
     setting.check_nothing();
 }
 
-/// Damage hides a commit; the clone is not said to lack it.
-fn lost_commit() {
-    let check = |setting: &Setting, clone: &Path, what: &str| {
-        let error = setting.import(&clone.display().to_string()).unwrap_err();
-        assert!(matches!(error, GitError::Damaged { .. }), "{what}: {}", chain(&error));
-        let read = History::open(clone).unwrap().commit(setting.commit).unwrap_err();
-        assert!(matches!(read, GitError::Damaged { .. }), "{what}: {}", chain(&read));
-        setting.check_nothing();
-    };
-    let setting = Setting::new();
-    type Spoil = (&'static str, fn(&Path));
-    let spoils: [Spoil; 6] = [
-        ("a pack that is cut", |pack| {
-            let bytes = std::fs::read(pack).unwrap();
-            std::fs::write(pack, &bytes[..bytes.len() - 30]).unwrap();
-        }),
-        ("a pack that is gone", |pack| std::fs::remove_file(pack).unwrap()),
-        ("a pack with another beginning", |pack| flip(pack, 1)),
-        ("an index that is gone", |pack| {
-            std::fs::remove_file(pack.with_extension("idx")).unwrap();
-        }),
-        ("an index with another beginning", |pack| flip(&pack.with_extension("idx"), 1)),
-        ("an index with other ids", |pack| {
-            let index = pack.with_extension("idx");
-            (8 + 4 * 256..8 + 4 * 256 + 20 * 4).for_each(|at| flip(&index, at));
-        }),
-    ];
-    for (what, spoil) in spoils {
-        let clone = cloned(&setting, &["--bare"]);
-        // No ref stands on it: that it was there can be told from the pack alone.
-        git(clone.path(), &["tag", "-d", "release"]);
-        let packs = std::fs::read_dir(clone.path().join("objects/pack")).unwrap();
-        let mut paths = packs.map(|item| item.unwrap().path());
-        let pack = paths.find(|path| path.extension().is_some_and(|e| e == "pack")).unwrap();
-        for path in [&pack, &pack.with_extension("idx")] {
-            let writable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-            std::fs::set_permissions(path, writable).unwrap();
-        }
-        spoil(&pack);
-        check(&setting, clone.path(), what);
-        let borrower = tempfile::tempdir().unwrap();
-        git(borrower.path(), &["init", "-q", "--bare", "."]);
-        let lender = format!("{}\n", clone.path().join("objects").display());
-        std::fs::write(borrower.path().join("objects/info/alternates"), lender).unwrap();
-        check(&setting, borrower.path(), &format!("borrowed: {what}"));
-    }
-
-    let id = setting.commit.to_string();
-    let object = setting.upstream.path().join(".git/objects").join(&id[..2]).join(&id[2..]);
-    let whole = std::fs::read(&object).unwrap();
-    std::fs::remove_file(&object).unwrap();
-    check(&setting, setting.upstream.path(), "an object that a tag names");
-    let fill = |bytes: &[u8], what: &str| {
-        std::fs::write(&object, bytes).unwrap();
-        check(&setting, setting.upstream.path(), what);
-    };
-    fill(b"junk", "junk");
-    fill(b"", "nothing");
-    let other = setting.upstream.id("main").to_string();
-    let other = setting.upstream.path().join(".git/objects").join(&other[..2]).join(&other[2..]);
-    fill(&std::fs::read(other).unwrap(), "another commit");
-    std::fs::write(&object, whole).unwrap();
-    assert_eq!(setting.import(&setting.upstream.path().display().to_string()).unwrap(), 3);
-
-    // An object of another kind is none that was lost.
-    let mut setting = setting;
-    setting.commit = setting.tree;
-    let none = setting.import(&setting.upstream.path().display().to_string()).unwrap_err();
-    assert!(matches!(none, GitError::NoCommit { .. }), "{}", chain(&none));
-}
-
-fn flip(file: &Path, at: usize) {
-    let mut bytes = std::fs::read(file).unwrap();
-    bytes[at] ^= 0x55;
-    std::fs::write(file, bytes).unwrap();
-}
-
 fn wrong_tree() {
     let mut setting = Setting::new().by_id();
     let right = setting.tree;
@@ -392,7 +314,7 @@ fn mirror_cut() {
 }
 
 /// A clone of `setting`'s upstream by git itself, from a server of it.
-fn cloned(setting: &Setting, options: &[&str]) -> tempfile::TempDir {
+pub fn cloned(setting: &Setting, options: &[&str]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for allowed in ["allowFilter", "allowAnySHA1InWant"] {
         setting.upstream.git(&["config", &format!("uploadpack.{allowed}"), "true"]);

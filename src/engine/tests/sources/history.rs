@@ -58,6 +58,15 @@ fn walk() {
     assert!(matches!(aside, Err(GitError::Unrelated { .. })), "{aside:?}");
     let base = history.merge_base(repository.id("side"), repository.id("release^{commit}"));
     assert_eq!(base.unwrap(), first);
+    // Of a side branch that was taken in, and of one commit.
+    for (one, other, base) in [
+        (last, repository.id("side"), first),
+        (repository.id("side"), last, first),
+        (repository.id("main~1"), last, repository.id("main~1")),
+        (last, last, last),
+    ] {
+        assert_eq!(history.merge_base(one, other).unwrap(), base, "{one} {other}");
+    }
     let merge = history.commit(repository.id("main~1")).unwrap();
     assert_eq!(merge.parents, [repository.id("main~2"), repository.id("side")]);
     // The author's own day, not that of UTC or of the committer.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod damage;
 mod git;
 mod history;
 mod pin;
@@ -16,6 +17,7 @@ use overlay_tests_support::Suite;
 
 fn main() -> ExitCode {
     let mut suite = Suite::new();
+    damage::add(&mut suite);
     git::add(&mut suite);
     history::add(&mut suite);
     pin::add(&mut suite);

@@ -46,6 +46,20 @@ impl Repository {
         self.git(&["rev-parse", rev]).parse().unwrap()
     }
 
+    /// The file of an object that is in no pack.
+    pub fn loose(&self, rev: &str) -> PathBuf {
+        let id = self.git(&["rev-parse", rev]);
+        self.path().join(".git/objects").join(&id[..2]).join(&id[2..])
+    }
+
+    /// Cuts the file of an object in the middle.
+    pub fn halve(&self, rev: &str) {
+        let file = self.loose(rev);
+        let bytes = std::fs::read(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    }
+
     fn write(&self, name: &str, text: &str) {
         let path: PathBuf = self.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -45,8 +45,9 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 fn damage() {
-    let damages: [fn(&Path); 6] = [
+    let damages: [fn(&Path); 7] = [
         spoil,
+        |store| fs::remove_file(store.join("HEAD")).unwrap(),
         |store| fs::remove_dir_all(store.join("objects")).unwrap(),
         |store| fs::remove_dir_all(store.join("refs")).unwrap(),
         |store| fs::remove_file(pack(store).with_extension("idx")).unwrap(),
@@ -65,6 +66,9 @@ fn damage() {
         setting.import(&path).unwrap();
         let store = setting.store();
         damage(store.path());
+        // None is a store that nothing was fetched to.
+        let read = store.tree(setting.commit, setting.tree);
+        assert!(!matches!(read, Ok(None)));
         store.prove(setting.commit, setting.tree).unwrap_err();
         assert_eq!(setting.import(&path).unwrap(), 3);
         setting.check_whole();
