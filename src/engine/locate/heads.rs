@@ -74,10 +74,15 @@ impl Head {
     /// Nothing where the lines do not tell, or are not all of it.
     pub fn of(lines: &[&[u8]]) -> Option<Self> {
         let text = lines.concat();
+        let words: Vec<&[u8]> = lex_meaning(&text).iter().map(|token| token.of(&text)).collect();
+        Self::of_words(&words)
+    }
+
+    /// As [`Self::of`], of the words that bear meaning.
+    pub fn of_words(all: &[&[u8]]) -> Option<Self> {
         let (mut depth, mut angles) = (0_usize, 0_usize);
         let (mut scoped, mut parentheses, mut template) = (false, false, false);
-        let tokens = lex_meaning(&text);
-        let words = || tokens.iter().map(|token| token.of(&text));
+        let words = || all.iter().copied();
         // What ends before may do so on the first line. A brace that closes later was
         // opened in the same statement, whose lines are not all here.
         let ended = words().take_while(|word| *word == b"}").count();

@@ -51,24 +51,44 @@ pub(super) fn blocks(text: &[&[u8]], statements: &[Statement]) -> Vec<Block> {
     found
 }
 
-/// The heads of the blocks that lines are in, the innermost first. After a block's
-/// last statement `depth` tells, which is how far they are indented; where that is not
-/// known a block ends before what ends it. Nothing where it cannot be told from what
-/// is before them.
+/// The heads of the functions and classes that lines are in, the innermost first: see
+/// [`around`].
 pub(super) fn heads_around(
     text: &[&[u8]],
     statements: &[Statement],
     lines: &Range<usize>,
     depth: Option<usize>,
 ) -> Option<Vec<Range<usize>>> {
-    let before = |line: usize| statements.partition_point(|s| s.lines.start < line);
     let first = |at: usize| text[statements[at].lines.start];
     let decorates = |at: usize| is_decorator(first(at));
     let heads_block = |at: usize| head_name(first(at)).is_some();
-    let (begin, end) = (before(lines.start), before(lines.end));
-    let mut next = begin.checked_sub(1);
+    let head = |at: usize| {
+        let first = (0..at).rev().take_while(|&i| decorates(i)).last().unwrap_or(at);
+        statements[first].lines.start..statements[at].lines.end
+    };
+    let around = around(text, statements, lines, depth)?.into_iter();
+    let heads: Vec<_> = around.filter(|&at| heads_block(at)).map(head).collect();
+    // A block can begin in the lines themselves.
+    let before = |line: usize| statements.partition_point(|s| s.lines.start < line);
+    let begins =
+        || (before(lines.start)..before(lines.end)).any(|at| decorates(at) || heads_block(at));
+    (!heads.is_empty() || !begins()).then_some(heads)
+}
+
+/// The statements that lines may be indented below, the innermost first, by number. After a
+/// block's last statement `depth` tells, which is how far they are indented; where that is
+/// not known a block ends before what ends it. Nothing where it cannot be told from what is
+/// before them.
+pub(super) fn around(
+    text: &[&[u8]],
+    statements: &[Statement],
+    lines: &Range<usize>,
+    depth: Option<usize>,
+) -> Option<Vec<usize>> {
+    let begin = statements.partition_point(|s| s.lines.start < lines.start);
+    let next = begin.checked_sub(1);
     // The block that a decorator belongs to begins with it.
-    if next.is_some_and(decorates) {
+    if next.is_some_and(|at| is_decorator(text[statements[at].lines.start])) {
         return None;
     }
     let after = statements.get(begin);
@@ -79,18 +99,8 @@ pub(super) fn heads_around(
         let depth = depth.unwrap_or(if lines.start < ends { usize::MAX } else { 0 });
         depth.max(after.map_or(0, |after| after.indent))
     };
-    let mut heads = Vec::new();
-    while let Some(at) = next {
-        let own = &statements[at];
-        if own.indent < limit && heads_block(at) {
-            let first = (0..at).rev().take_while(|&i| decorates(i)).last().unwrap_or(at);
-            heads.push(statements[first].lines.start..own.lines.end);
-        }
-        next = own.around;
-    }
-    // A block can begin in the lines themselves.
-    let begins = || (begin..end).any(|at| decorates(at) || heads_block(at));
-    (!heads.is_empty() || !begins()).then_some(heads)
+    let outwards = std::iter::successors(next, |&at| statements[at].around);
+    Some(outwards.filter(|&at| statements[at].indent < limit).collect())
 }
 
 fn is_decorator(line: &[u8]) -> bool {
@@ -117,6 +127,11 @@ pub(super) fn heads_function(line: &[u8]) -> bool {
 enum Kind {
     Function,
     Class,
+}
+
+/// The name of the class or function that a line heads.
+pub(super) fn named(line: &[u8]) -> Option<&[u8]> {
+    head_name(line).map(|(_, name)| name)
 }
 
 /// What a line that heads a block names.

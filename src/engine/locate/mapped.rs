@@ -5,7 +5,8 @@ use std::ops::Range;
 use super::facts::Facts;
 use super::heads::{class_name, heading_name};
 use super::indented::depth;
-use super::nearby::{in_function, nearby};
+use super::landed::{all_landed, landed_and_more, landed_at, landed_whole};
+use super::nearby::{in_function, in_openings, nearby, with_outer};
 use super::shape::{Shape, Side};
 use super::within::Both;
 use super::{
@@ -33,7 +34,8 @@ pub fn place_mapped(hunks: &[Hunk], base: &[&[u8]], text: &[&[u8]]) -> Vec<Place
         let Ok(was) = was else { continue };
         match place {
             Ok(placed) if placed.class != HunkClass::Landed => {
-                placed.nearby = in_function(was, placed, &both).or(placed.nearby.take());
+                let inner = in_function(was, placed, &both).or(placed.nearby.take());
+                placed.nearby = with_outer(inner, in_openings(was, placed, &both));
             }
             Ok(_) => {}
             Err(unplaced) => {
@@ -69,8 +71,9 @@ fn map_all(hunks: &[Hunk], in_base: &[Place], both: &Both<'_>) -> Vec<Place> {
     let places: Vec<Place> = hunks
         .iter()
         .zip(in_base)
-        .map(|(hunk, place)| match place {
-            Ok(placed) => map_hunk(hunk, placed, both),
+        .enumerate()
+        .map(|(own, (hunk, place))| match place {
+            Ok(placed) => map_hunk(hunk, (own, placed), in_base, both),
             Err(Unplaced { class, why, .. }) => {
                 let why = format!("in the text it was made for, {why}");
                 Err(Unplaced { class: *class, why, found: None })
@@ -84,111 +87,18 @@ fn map_all(hunks: &[Hunk], in_base: &[Place], both: &Both<'_>) -> Vec<Place> {
     }
 }
 
-/// The hunks as landed where the text at hand is what they make and changes elsewhere: what
-/// a hunk changes may be what another one stands in, a function's name or a condition. Among
-/// lines that repeat that could be read into many a text, so it takes runs beyond doubt.
-fn landed_and_more(in_base: &[Place], both: &Both<'_>) -> Option<Vec<Place>> {
-    let (base, text) = (both.base(), both.text());
-    let (made, runs) = made(in_base, base)?;
-    let map = LineMap::new(&made, text);
-    let (facts, (old, new)) = (Facts::default(), map.numbers());
-    let (then, now) = (Shape::of_numbers(&facts, old), Shape::of_numbers(&facts, new));
-    let after = Both::new((&made, &then), (text, &now), &map);
-    let mut places = Vec::with_capacity(in_base.len());
-    for (placed, runs) in in_base.iter().flatten().zip(runs) {
-        let mut starts = Vec::new();
-        for run in &runs {
-            let edges = run.start.saturating_sub(1)..(run.end + 1).min(made.len());
-            let at = map.surely_kept(edges.clone())?;
-            let (first, last) = (edges.start == run.start, edges.end == run.end);
-            let ends = at + edges.len() == text.len();
-            if first && at > 0 || last && !ends || after.has_new_twin(run, edges.clone()) {
-                return None;
-            }
-            starts.push(at + run.start - edges.start);
-        }
-        let site = *starts.first()?..starts.last()? + runs.last()?.len();
-        for ((edit, run), is) in placed.edits.iter().zip(&runs).zip(starts) {
-            let depth = depth_of(edit, base);
-            own_function(run, &(is..is + run.len()), &site, depth, &after).ok()?;
-        }
-        places.push(Ok(as_landed(site, placed.inferred)));
-    }
-    Some(places)
-}
-
-/// The hunks as landed where the text at hand is the very one that they make:
-/// among lines that repeat a diff could read it otherwise.
-fn all_landed(in_base: &[Place], both: &Both<'_>) -> Option<Vec<Place>> {
-    let (base, text) = (both.base(), both.text());
-    let edits = || in_base.iter().flatten().flat_map(|placed| &placed.edits);
-    let gone: usize = edits().map(|edit| edit.range.len()).sum();
-    let come: usize = edits().map(|edit| edit.lines.len()).sum();
-    if base.len() + come != text.len() + gone {
-        return None;
-    }
-    let (made, runs) = made(in_base, base)?;
-    if made != text {
-        return None;
-    }
-    let landed = |(placed, runs): (&Placed, Vec<Range<usize>>)| {
-        Some(Ok(as_landed(runs.first()?.start..runs.last()?.end, placed.inferred)))
-    };
-    in_base.iter().flatten().zip(runs).map(landed).collect()
-}
-
-/// What the hunks make of the base, and where each one's changes are there; nothing where
-/// one of them has no place.
-#[expect(clippy::type_complexity, reason = "two answers of one pass")]
-fn made<'t>(
-    in_base: &'t [Place],
-    base: &[&'t [u8]],
-) -> Option<(Vec<&'t [u8]>, Vec<Vec<Range<usize>>>)> {
-    let (mut made, mut from): (Vec<&[u8]>, usize) = (Vec::new(), 0);
-    let mut runs = Vec::with_capacity(in_base.len());
-    for placed in in_base {
-        let mut own = Vec::new();
-        for edit in &placed.as_ref().ok()?.edits {
-            made.extend(base.get(from..edit.range.start)?);
-            let start = made.len();
-            made.extend(edit.lines.iter().map(Vec::as_slice));
-            own.push(start..made.len());
-            from = edit.range.end;
-        }
-        runs.push(own);
-    }
-    made.extend(&base[from..]);
-    Some((made, runs))
-}
-
-fn as_landed(site: Range<usize>, inferred: bool) -> Placed {
-    let (edits, rivals) = (Vec::new(), Vec::new());
-    Placed { class: HunkClass::Landed, site, edits, inferred, rivals, nearby: None }
-}
-
-/// A hunk as landed at `site`, its changes at these lines, where each is in the function
-/// that it was made for.
-fn landed_at(
-    placed: &Placed,
-    starts: impl Iterator<Item = usize>,
-    site: Range<usize>,
-    both: &Both<'_>,
-) -> Place {
-    let gap = |at: usize| at..at;
-    for (edit, is) in placed.edits.iter().zip(starts) {
-        let depth = depth_of(edit, both.base());
-        own_function(&gap(edit.range.start), &gap(is), &site, depth, both)?;
-    }
-    Ok(as_landed(site, placed.inferred))
-}
-
 /// How far what an edit changes or puts is indented.
-fn depth_of(edit: &Edit, base: &[&[u8]]) -> Option<usize> {
+pub(super) fn depth_of(edit: &Edit, base: &[&[u8]]) -> Option<usize> {
     let put = edit.lines.iter().map(Vec::as_slice);
     depth(base[edit.range.clone()].iter().copied().chain(put))
 }
 
-fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
+fn map_hunk(
+    hunk: &Hunk,
+    (own, placed): (usize, &Placed),
+    in_base: &[Place],
+    both: &Both<'_>,
+) -> Place {
     let (base, text, map) = (both.base(), both.text(), both.map);
     if placed.edits.is_empty() {
         return Err(conflict(None, "it changes nothing"));
@@ -201,7 +111,7 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
             (at, from) = (start + edit.lines.len(), edit.range.end);
             start
         });
-        return landed_at(placed, starts, landed.clone(), both);
+        return landed_at(in_base, own, starts, landed.clone(), both);
     }
     let (mut kept, mut landed) = (Vec::new(), Vec::new());
     for edit in &placed.edits {
@@ -234,7 +144,7 @@ fn map_hunk(hunk: &Hunk, placed: &Placed, both: &Both<'_>) -> Place {
             return Err(conflict(Some(first), "part of it is there already"));
         }
         let starts = landed.iter().map(|range| range.start);
-        return landed_at(placed, starts, first.start..last.end, both);
+        return landed_at(in_base, own, starts, first.start..last.end, both);
     }
     let first = kept.first().expect("a hunk has a change, and each that is not kept returned");
     let last = kept.last().expect("as above");
@@ -289,6 +199,10 @@ fn stands_apart(
     headings: (Option<usize>, Option<usize>),
     both: &Both<'_>,
 ) -> bool {
+    // What is around lines of a script is read without headings.
+    if both.are_scripts() {
+        return true;
+    }
     let over = |text: &[&[u8]], heading: Option<usize>, until: usize| {
         heading.is_none_or(|from| is_over(&text[from..until.max(from)].concat()))
     };
@@ -301,12 +215,13 @@ fn stands_apart(
 fn is_over(text: &[u8]) -> bool {
     let tokens = lex_meaning(text);
     let mut words = tokens.iter().filter(|t| t.kind != Kind::Directive).map(|t| t.of(text));
-    let mut depth = 0_isize;
+    let mut depth = 0_usize;
     let mut last: &[u8] = b";";
     for word in &mut words {
         match word {
             b"(" | b"[" | b"{" => depth += 1,
-            b")" | b"]" | b"}" => depth -= 1,
+            // What closes more than was opened is a namespace that is over.
+            b")" | b"]" | b"}" => depth = depth.saturating_sub(1),
             _ => {}
         }
         last = word;
@@ -317,7 +232,19 @@ fn is_over(text: &[u8]) -> bool {
 /// Turns down lines that were at `was`, and at `is` stand in a function, a class or a
 /// lambda of another name; `site` is where a report points, `depth` how far they are
 /// indented.
-fn own_function(
+pub(super) fn own_function(
+    was: &Range<usize>,
+    is: &Range<usize>,
+    site: &Range<usize>,
+    depth: Option<usize>,
+    both: &Both<'_>,
+) -> Result<(), Unplaced> {
+    own_head(was, is, site, depth, both)?;
+    both.same_blocks(was, is, depth).map_err(|why| conflict(Some(site), &why))
+}
+
+/// As [`own_function`], of all but what opens blocks and lists in the function.
+pub(super) fn own_head(
     was: &Range<usize>,
     is: &Range<usize>,
     site: &Range<usize>,
@@ -330,15 +257,15 @@ fn own_function(
         (Some(then), Some(now)) => base[then] == text[now],
         (then, now) => then == now,
     };
-    if !(same_heading && both.stands_alike(was, is, depth)) {
-        own_head(was, is, site, depth, headings, both)?;
+    if same_heading && both.stands_alike(was, is, depth) {
+        return Ok(());
     }
-    both.same_blocks(was, is).map_err(|why| conflict(Some(site), &why))
+    read_head(was, is, site, depth, headings, both)
 }
 
-/// As [`own_function`], where the lines themselves do not prove it; `headings` are those
-/// of both texts.
-fn own_head(
+/// As [`own_head`], where the lines themselves do not prove it; `headings` are those of
+/// both texts.
+fn read_head(
     was: &Range<usize>,
     is: &Range<usize>,
     site: &Range<usize>,
@@ -366,7 +293,8 @@ fn own_head(
     {
         return there(why);
     }
-    if both.is_inside(was) {
+    // What is around lines of a script is read without headings.
+    if both.is_inside(was) || both.are_scripts() {
         return Ok(());
     }
     let (Some(then), Some(now)) = headings else { return Ok(()) };
@@ -415,24 +343,6 @@ fn copies(hunk: &Hunk, lead: usize, heading_at: Option<usize>, text: &[&[u8]]) -
     let reads = |at: Option<usize>| at.map(|line| text[line]);
     let alike = |at: &usize| reads(heading(text, *at)) == reads(heading_at);
     anywhere(&wanted, text).iter().map(|at| at + lead).filter(alike).collect()
-}
-
-/// Where the whole of a hunk's change stands already, from its first changed
-/// line to its last, the context between them included: the span in the base,
-/// and where it is.
-fn landed_whole(
-    hunk: &Hunk,
-    placed: &Placed,
-    text: &[&[u8]],
-    map: &LineMap<'_>,
-) -> Option<(Range<usize>, Range<usize>)> {
-    let (before, after) = context(hunk);
-    let span = placed.site.start + before..placed.site.end - after;
-    let done: Vec<&[u8]> = hunk.postimage().collect();
-    match map.fate(span.clone(), &done[before..done.len() - after], text) {
-        Fate::Landed(range) => Some((span, range)),
-        _ => None,
-    }
 }
 
 enum Surroundings {

@@ -14,7 +14,7 @@ pub(super) fn initialised(words: &[&[u8]]) -> Option<Vec<u8>> {
         match words[at] {
             b")" | b"]" => at = opening(words, at)?,
             b">" | b">>" => at = opening_angle(words, at).unwrap_or(at),
-            b"=" => return declared(&words[..at]).map(|name| words[name].concat()),
+            b"=" => return assigned(&words[..at]),
             // What else a call is given is not what its result is called.
             b"(" if at + 1 < open => break,
             b"," | b";" | b"{" | b"}" | b"\n" => break,
@@ -22,6 +22,62 @@ pub(super) fn initialised(words: &[&[u8]]) -> Option<Vec<u8>> {
         }
     }
     braced(&words[..open])
+}
+
+/// The name of a list of Python, given the words up to the bracket that opens it: what it is
+/// assigned or added to, or `in_braces` the key before its colon.
+pub(super) fn assigned_list(words: &[&[u8]], in_braces: bool) -> Option<Vec<u8>> {
+    let open = words.len().checked_sub(1)?;
+    let calls =
+        |at: usize| at > 0 && (is_name(words[at - 1]) || matches!(words[at - 1], b")" | b"]"));
+    // What a call is given is no list of the name that its result has.
+    if words[open] == b"(" && calls(open) {
+        return None;
+    }
+    let mut at = open;
+    while at > 0 {
+        at -= 1;
+        match words[at] {
+            b")" | b"]" | b"}" => at = opening(words, at)?,
+            b"=" | b"+=" | b"|=" => {
+                let target = &words[element(words, at)..at];
+                let annotated = target.iter().position(|word| *word == b":");
+                let name = target[..annotated.unwrap_or(target.len())].concat();
+                return Some(name).filter(|name| !name.is_empty());
+            }
+            b":" if in_braces => {
+                let key = words[element(words, at)..at].concat();
+                return Some(key).filter(|key| !key.is_empty());
+            }
+            b"(" if at + 1 < open => return None,
+            b"," => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Where the element of a list begins that `end` is in.
+fn element(words: &[&[u8]], end: usize) -> usize {
+    let mut at = end;
+    while at > 0 {
+        match words[at - 1] {
+            b"(" | b"[" | b"{" | b"," => break,
+            b")" | b"]" | b"}" => at = opening(words, at - 1).unwrap_or(0),
+            _ => at -= 1,
+        }
+    }
+    at
+}
+
+/// What stands before the `=`: a name, of what no type stands before with its index.
+fn assigned(words: &[&[u8]]) -> Option<Vec<u8>> {
+    let index = words.last() == Some(&&b"]"[..]) && opening(words, words.len() - 1) == Some(0);
+    match declared(words) {
+        Some(name) if name.start > 0 => Some(words[name].concat()),
+        Some(_) => Some(words.concat()),
+        None => index.then(|| words.concat()),
+    }
 }
 
 /// What is initialised by a brace right after its name, `T a[2]{`: a type stands before it,
@@ -179,7 +235,9 @@ mod tests {
             (".a = {", "a"),
             ("1,\n},\n.b = {", "b"),
             ("auto f = [&](int a = 3) -> std::pair<int, int> {", "f"),
-            ("x[i] = {", "x"),
+            ("x[i] = {", "x[i]"),
+            ("x[\"a\"][1] = {", "x[\"a\"][1]"),
+            ("[A] = {", "[A]"),
             ("{1, 2},\n{", ""),
             (".a = 1,\n},\n{", ""),
             ("auto A = make([&] {", ""),

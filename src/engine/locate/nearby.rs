@@ -1,7 +1,9 @@
 //! What upstream changed around a hunk that has its place.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::mapped::depth_of;
 use super::within::Both;
 use super::{Placed, shown};
 use crate::report::Nearby;
@@ -31,6 +33,49 @@ pub(super) fn in_function(was: &Placed, placed: &Placed, both: &Both<'_>) -> Opt
         }
     }
     found
+}
+
+/// What changed in the statements that open what a hunk is in, however far up they stand;
+/// nothing where nothing did.
+pub(super) fn in_openings(was: &Placed, placed: &Placed, both: &Both<'_>) -> Option<Nearby> {
+    let (mut then, mut now) = (BTreeSet::new(), BTreeSet::new());
+    for (was, is) in was.edits.iter().zip(&placed.edits) {
+        let depth = depth_of(was, both.base());
+        let (old, new) = both.openings(&was.range, &is.range, depth);
+        then.extend(old.into_iter().flatten());
+        now.extend(new.into_iter().flatten());
+    }
+    let (then, now): (Vec<usize>, Vec<usize>) =
+        (then.into_iter().collect(), now.into_iter().collect());
+    let numbers = both.map.numbers();
+    let olds: Vec<_> = then.iter().map(|line| numbers.0[*line]).collect();
+    let news: Vec<_> = now.iter().map(|line| numbers.1[*line]).collect();
+    let mut found: Option<Nearby> = None;
+    for op in similar::capture_diff_slices(similar::Algorithm::Myers, &olds, &news) {
+        if op.tag() == similar::DiffTag::Equal {
+            continue;
+        }
+        let (old, new) = (&then[op.old_range()], &now[op.new_range()]);
+        // Of lines that only came or went, those are named that stand before the hunk.
+        let line = |own: &[usize], site: &Range<usize>| own.first().map_or(site.start, |l| *l) + 1;
+        let (a, b) = (line(old, &was.site), line(new, &placed.site));
+        let nearby = found.get_or_insert(Nearby { line: b, diff: Vec::new() });
+        nearby.diff.push(format!("@@ -{a},{} +{b},{} @@", old.len(), new.len()));
+        nearby.diff.extend(old.iter().map(|line| format!("-{}", shown(both.base()[*line]))));
+        nearby.diff.extend(new.iter().map(|line| format!("+{}", shown(both.text()[*line]))));
+    }
+    found
+}
+
+/// Both of what changed, `outer` as far as the other does not show it.
+pub(super) fn with_outer(inner: Option<Nearby>, outer: Option<Nearby>) -> Option<Nearby> {
+    let (Some(inner), Some(outer)) = (&inner, &outer) else { return inner.or(outer) };
+    let changes = |line: &&String| !line.starts_with("@@");
+    if outer.diff.iter().filter(changes).all(|line| inner.diff.contains(line)) {
+        return Some(inner.clone());
+    }
+    let diff = outer.diff.iter().chain(&inner.diff).cloned().collect();
+    Some(Nearby { line: outer.line.min(inner.line), diff })
 }
 
 /// The lines of a part of a diff, each with its sign.

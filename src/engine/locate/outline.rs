@@ -55,19 +55,15 @@ struct Around<'o> {
     function: Option<&'o Opened>,
 }
 
-/// The lines that head the braces around a place, the outermost first.
-pub(super) enum Within {
-    /// From its function's own inwards.
-    Function(Vec<Range<usize>>),
-    /// No function is around it: those that may give a value to what they name.
-    Nothing(Vec<Range<usize>>),
-}
-
-impl Within {
-    pub fn heads(&self) -> &[Range<usize>] {
-        let (Self::Function(heads) | Self::Nothing(heads)) = self;
-        heads
-    }
+/// The lines to read for what opens the blocks and lists around a place.
+pub(super) struct Region {
+    /// Those of its function; of what is in none, of the outermost statement around it that
+    /// heads no namespace and no class.
+    pub lines: Range<usize>,
+    /// The line after the function's head; the first line where there is no function.
+    pub body: usize,
+    /// A function is around it.
+    pub function: bool,
 }
 
 impl Outline {
@@ -207,24 +203,59 @@ impl Outline {
         Self::outwards(&self.branches, self.inside(line).branch).map(|b| b.line).collect()
     }
 
-    /// What heads the braces that the gap before `line` is in, the outermost first.
-    pub fn within(&self, text: &[&[u8]], line: usize) -> Within {
-        let all = || Self::outwards(&self.braces, self.inside(line).brace);
-        let head = |b: &Opened| self.statement(text, b.line).unwrap_or(b.line)..b.line + 1;
-        let outermost_first = |mut heads: Vec<Range<usize>>| {
-            heads.dedup();
-            heads.reverse();
-            heads
+    /// What heads the namespaces and classes that the gap before `line` is in, the innermost
+    /// first.
+    pub fn scopes(&self, text: &[&[u8]], line: usize) -> Vec<Range<usize>> {
+        let all = Self::outwards(&self.braces, self.inside(line).brace);
+        let scopes = all.filter_map(|brace| self.head(text, brace));
+        scopes.filter(|(_, head)| *head == Head::Scope).map(|(lines, _)| lines).collect()
+    }
+
+    /// Within a function, what heads each block around the gap before `line`, the innermost
+    /// first; nothing where a statement goes on over the gap, or one of them may be told by
+    /// more than its head: an arm that is not the first, a `switch`, a list.
+    pub fn blocks(&self, text: &[&[u8]], line: usize) -> Option<Vec<Range<usize>>> {
+        let mut around = self.around(text, line)?;
+        let (function, head) = (around.function?, around.heads.pop()?);
+        let all = Self::outwards(&self.braces, self.inside(line).brace);
+        let inner = all.take_while(|brace| !std::ptr::eq(*brace, function));
+        let holds = |head: &[&[u8]], words: &[&[u8]]| {
+            let line = |line: &&[u8]| words.iter().any(|w| memchr::memmem::find(line, w).is_some());
+            head.iter().any(line)
         };
-        if let Some(function) = self.around(text, line).and_then(|around| around.function) {
-            let inner = all().take_while(|b| !std::ptr::eq(*b, function)).map(head);
-            return Within::Function(outermost_first(inner.chain([head(function)]).collect()));
+        let alone = |head: &[&[u8]]| {
+            holds(head, &[b"("]) && !holds(head, &[b"else", b"switch", b"=", b"\""])
+        };
+        // It may be a lambda's.
+        if holds(&text[head], &[b"=", b"\""]) {
+            return None;
         }
-        let may_initialise = |b: &&Opened| match self.head(text, b) {
-            Some((head, _)) => text[head].iter().any(|line| line.contains(&b'=')),
-            None => true,
+        let heads = inner.map(|brace| {
+            let head = self.statement(text, brace.line)?..brace.line + 1;
+            alone(&text[head.clone()]).then_some(head)
+        });
+        heads.collect::<Option<Vec<_>>>().filter(|_| self.is_between(text, line))
+    }
+
+    /// Where to read what opens blocks and lists around the gap before `line`.
+    pub fn region(&self, text: &[&[u8]], line: usize) -> Region {
+        let whole =
+            |start: usize, brace: &Opened| start..brace.end.map_or(text.len(), |end| end + 1);
+        if let Some((head, brace)) = self.around(text, line).and_then(|mut around| {
+            let function = around.function?;
+            Some((around.heads.pop()?, function))
+        }) {
+            return Region { lines: whole(head.start, brace), body: head.end, function: true };
+        }
+        let mut outwards: Vec<&Opened> =
+            Self::outwards(&self.braces, self.inside(line).brace).collect();
+        outwards.reverse();
+        let is_scope = |b: &&&Opened| matches!(self.head(text, b), Some((_, Head::Scope)));
+        let lines = match outwards.iter().find(|b| !is_scope(b)) {
+            Some(b) => whole(self.statement(text, b.line).unwrap_or(b.line), b),
+            None => self.statement(text, line).unwrap_or(line)..line,
         };
-        Within::Nothing(outermost_first(all().filter(may_initialise).map(head).collect()))
+        Region { body: lines.start, lines, function: false }
     }
 
     /// The line of the `#if 0` that the gap before `line` is in.

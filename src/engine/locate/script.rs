@@ -1,12 +1,11 @@
 //! The statements of a text that begins its comments with `#`: Python, CMake.
 //!
-//! What goes over several lines there is a bracket, or a string of three quotes. A
-//! list's first line is further up than the context of a hunk deep in it, and names it as
-//! a function's head does.
+//! What goes over several lines there is a bracket, or a string of three quotes.
 
 use std::ops::Range;
 
 use super::indented::{heads_function, indentation};
+use super::lists::begins_list;
 
 /// The statements of such a text.
 #[derive(Default)]
@@ -26,15 +25,6 @@ pub(super) struct Statement {
     pub indent: usize,
     /// The last statement before it that is indented less.
     pub around: Option<usize>,
-}
-
-/// What a statement gives a value, or adds to.
-#[derive(PartialEq, Eq)]
-enum Target<'t> {
-    /// A list.
-    List(&'t [u8]),
-    /// What a call makes, say.
-    Other(&'t [u8]),
 }
 
 impl Script {
@@ -111,118 +101,11 @@ impl Script {
         self.words.get(at).is_some_and(|words| words.contains(&line))
     }
 
-    /// The statement that goes on over the gap before a line.
-    fn over(&self, gap: usize) -> Option<&Statement> {
+    /// The statement that goes on over the gap before a line, by number.
+    pub fn over(&self, gap: usize) -> Option<usize> {
         let at = self.statements.partition_point(|s| s.lines.end <= gap);
-        self.statements.get(at).filter(|s| s.lines.start < gap)
+        self.statements.get(at).filter(|s| s.lines.start < gap).map(|_| at)
     }
-
-    fn target<'t>(&self, text: &[&'t [u8]], gap: usize) -> Option<(usize, Target<'t>)> {
-        let start = self.over(gap)?.lines.start;
-        Some((start, Target::of(&text[start..gap])?))
-    }
-}
-
-/// Fails, with the reason in a sentence, where lines that were in a list before the gap
-/// `was`, and are at `is`, are in another one.
-pub(super) fn same_list(
-    (base, then): (&[&[u8]], &Script),
-    (text, now): (&[&[u8]], &Script),
-    (was, is): (usize, usize),
-) -> Result<(), String> {
-    let Some((start, Target::List(old))) = then.target(base, was) else { return Ok(()) };
-    let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-    let made_for = format!("it was made for `{}`, which was at line {}", shown(old), start + 1);
-    match now.target(text, is) {
-        Some((_, Target::List(new) | Target::Other(new))) if new == old => Ok(()),
-        Some((at, Target::List(new) | Target::Other(new))) => Err(format!(
-            "its lines stand here, but in `{}` of line {}, and {made_for}",
-            shown(new),
-            at + 1
-        )),
-        None => Err(format!("its lines stand here, but {made_for}")),
-    }
-}
-
-/// Whether lines are in a list of the name of the one that they were in.
-pub(super) fn in_one_list(
-    (base, then): (&[&[u8]], &Script),
-    (text, now): (&[&[u8]], &Script),
-    (was, is): (usize, usize),
-) -> bool {
-    let is_list = matches!(then.target(base, was), Some((_, Target::List(_))));
-    is_list && same_list((base, then), (text, now), (was, is)).is_ok()
-}
-
-impl<'t> Target<'t> {
-    /// Of the lines of a statement that is not over.
-    fn of(lines: &[&'t [u8]]) -> Option<Self> {
-        let first = lines.first()?.trim_ascii();
-        Self::assigned(first).or_else(|| Self::filled(lines))
-    }
-
-    /// Python's: `A = [`, `a.b: list[int] = {`, `A += [`.
-    fn assigned(line: &'t [u8]) -> Option<Self> {
-        let goes_on =
-            |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.') || !b.is_ascii();
-        let (name, rest) = line.split_at(line.iter().position(|b| !goes_on(b))?);
-        let rest = rest.trim_ascii_start();
-        let value = match rest {
-            [b'=', value @ ..] | [b'+' | b'|', b'=', value @ ..]
-                if value.first() != Some(&b'=') =>
-            {
-                value
-            }
-            [b':', annotated @ ..] => {
-                let at = memchr::memmem::find(annotated, b" = ")?;
-                &annotated[at + 3..]
-            }
-            _ => return None,
-        };
-        if name.is_empty() {
-            return None;
-        }
-        let begins = matches!(value.trim_ascii_start().first(), Some(b'[' | b'{' | b'('));
-        let list = begins || matches!(value.last(), Some(b'[' | b'{'));
-        Some(if list { Self::List(name) } else { Self::Other(name) })
-    }
-
-    /// CMake's: `set(A`, `list(APPEND A`, `target_sources(a`.
-    fn filled(lines: &[&'t [u8]]) -> Option<Self> {
-        // Where commas part what a call is given it is no list.
-        let calls = |line: &&[u8]| matches!(line.trim_ascii_end().last(), Some(b',' | b';'));
-        if lines.iter().any(calls) {
-            return None;
-        }
-        let first = lines.first()?.trim_ascii();
-        let open = first.iter().position(|b| *b == b'(')?;
-        let command = first[..open].trim_ascii_end();
-        let name = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
-        if command.is_empty() || !command.iter().all(name) {
-            return None;
-        }
-        let given = std::iter::once(&first[open + 1..]).chain(lines[1..].iter().copied());
-        let comment = |line: &&[u8]| line.trim_ascii_start().starts_with(b"#");
-        let words = given
-            .filter(|line| !comment(line))
-            .flat_map(|line| line.split(u8::is_ascii_whitespace));
-        let mut words = words.filter(|word| !word.is_empty());
-        let is = |what: &str| command.eq_ignore_ascii_case(what.as_bytes());
-        if is("list") || is("string") || is("file") {
-            words.next();
-        } else if !is_filled(command) {
-            return None;
-        }
-        words.next().map(Self::List)
-    }
-}
-
-/// Whether a command of CMake puts what it is given into what it names first.
-fn is_filled(command: &[u8]) -> bool {
-    let lower = command.to_ascii_lowercase();
-    lower == b"set"
-        || lower.starts_with(b"target_")
-        || matches!(&lower[..], b"add_library" | b"add_executable")
 }
 
 /// Whether a text is one that begins its comments with `#`; if so, whether a line of it
@@ -247,9 +130,9 @@ fn is_script(text: &[&[u8]]) -> Option<bool> {
     if text.iter().any(|line| heads_function(line)) {
         return Some(true);
     }
-    let begins_list = |line: &&[u8]| matches!(Target::of(&[line]), Some(Target::List(_)));
     let ends_statement = |line: &&[u8]| line.trim_ascii_end().ends_with(b";");
-    let tells = first.is_some() || text.iter().any(begins_list) || text.iter().any(is_command);
+    let tells =
+        first.is_some() || text.iter().any(|line| begins_list(line)) || text.iter().any(is_command);
     (tells && !text.iter().any(ends_statement)).then_some(false)
 }
 
@@ -313,7 +196,7 @@ impl Layout {
 }
 
 /// The byte after the three quotes that end a string, looked for from `at` on.
-fn long_string_end(line: &[u8], mut at: usize, quote: u8) -> Option<usize> {
+pub(super) fn long_string_end(line: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     loop {
         at += memchr::memchr2(quote, b'\\', line.get(at..)?)?;
         at += match line[at] {
@@ -325,7 +208,7 @@ fn long_string_end(line: &[u8], mut at: usize, quote: u8) -> Option<usize> {
 }
 
 /// The last byte of the string of one line that begins at `at`.
-fn string_end(line: &[u8], at: usize) -> usize {
+pub(super) fn string_end(line: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     while let Some(&byte) = line.get(end) {
         match byte {

@@ -4,6 +4,7 @@ use crate::patch::{Body, parse};
 
 mod around;
 mod lists;
+mod openings;
 mod scopes;
 
 fn hunks(body: &str) -> Vec<Hunk> {

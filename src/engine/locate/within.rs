@@ -11,9 +11,10 @@ use std::ops::Range;
 use super::functions::{Functions, Scope, is_same, words};
 use super::heads::signature;
 use super::indented;
+use super::lists;
 use super::namesakes::is_the_old_one;
+use super::openings::Opening;
 use super::outline::{self, Outlined};
-use super::script;
 use super::shape::Side;
 use super::{arms, blocks, list};
 use crate::merge::LineMap;
@@ -42,6 +43,11 @@ fn heads_around(
 impl<'t> Both<'t> {
     pub(super) fn new(then: Side<'t>, now: Side<'t>, map: &'t LineMap<'t>) -> Self {
         Self { then, now, map }
+    }
+
+    /// The text at hand, against another one that the lines may come from.
+    pub(super) fn after(&self, then: Side<'t>, map: &'t LineMap<'t>) -> Self {
+        Self { then, now: self.now, map }
     }
 
     /// The base's lines.
@@ -168,12 +174,21 @@ impl<'t> Both<'t> {
         Some((String::from_utf8_lossy(&condition).into_owned(), met))
     }
 
-    /// Fails, with the reason in a sentence, where lines are in a list or a table, or in a
-    /// lambda or a class within their function, that has another name than before.
-    pub(super) fn same_blocks(&self, was: &Range<usize>, is: &Range<usize>) -> Result<(), String> {
+    /// Fails, with the reason in a sentence, where lines are in a block, a list or a table of
+    /// another name than before, or have changed places with those of another block.
+    /// `depth` is how far they are indented.
+    pub(super) fn same_blocks(
+        &self,
+        was: &Range<usize>,
+        is: &Range<usize>,
+        depth: Option<usize>,
+    ) -> Result<(), String> {
         if self.scripted() {
-            let read = |(text, shape): Side<'t>| (text, shape.script(text));
-            return script::same_list(read(self.then), read(self.now), (was.start, is.start));
+            let (then, now) = self.scripts();
+            return match self.are_scripts() {
+                true => lists::same_lists(then, now, self.map, (was, is), depth),
+                false => Ok(()),
+            };
         }
         let (then, now) = self.outlined();
         blocks::same_blocks(then, now, self.map, (was.start, is.start))
@@ -182,12 +197,56 @@ impl<'t> Both<'t> {
     /// Whether lines are in a list, a table or another block of a name, and of the same as before.
     pub(super) fn in_one_list(&self, was: &Range<usize>, is: &Range<usize>) -> bool {
         if self.scripted() {
-            let read = |(text, shape): Side<'t>| (text, shape.script(text));
-            return script::in_one_list(read(self.then), read(self.now), (was.start, is.start));
+            return false;
         }
         let (then, now) = self.outlined();
-        let names = blocks::names_around(then, was.start);
-        !names.is_empty() && names == blocks::names_around(now, is.start)
+        let (old, new) = (blocks::openings(then, was.start), blocks::openings(now, is.start));
+        let names = |all: &[Opening]| -> Vec<Vec<u8>> {
+            all.iter().filter_map(|o| Some(o.name()?.to_vec())).collect()
+        };
+        let names = (names(&old), names(&new));
+        !names.0.is_empty() && names.0 == names.1
+    }
+
+    /// The lines that head what lines are in, then and now; of a function, what heads its
+    /// namespaces and classes alone.
+    pub(super) fn openings(
+        &self,
+        was: &Range<usize>,
+        is: &Range<usize>,
+        depth: Option<usize>,
+    ) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+        let heads = |(text, shape): Side<'t>, lines: &Range<usize>| {
+            let (mut heads, open) = if self.scripted() {
+                let heads = heads_around((text, shape), lines, depth).unwrap_or_default();
+                let in_function = heads.iter().any(|head| {
+                    text[head.clone()].iter().any(|line| indented::heads_function(line))
+                });
+                let open = match in_function {
+                    true => None,
+                    false => lists::openings((text, shape.script(text)), lines, depth),
+                };
+                (heads, open.unwrap_or_default())
+            } else {
+                let outline = shape.outline(text);
+                let open = blocks::outside((text, outline), lines.start);
+                (outline.scopes(text, lines.start), open)
+            };
+            heads.extend(open.into_iter().map(|opening| opening.head));
+            heads
+        };
+        (heads(self.then, was), heads(self.now, is))
+    }
+
+    /// Whether both texts begin their comments with `#`.
+    pub(super) fn are_scripts(&self) -> bool {
+        let (then, now) = self.scripts();
+        then.1.is_one() && now.1.is_one()
+    }
+
+    fn scripts(&self) -> (lists::Scripted<'t>, lists::Scripted<'t>) {
+        let read = |(text, shape): Side<'t>| (text, shape.script(text));
+        (read(self.then), read(self.now))
     }
 
     fn outlined(&self) -> (Outlined<'t>, Outlined<'t>) {
