@@ -158,8 +158,13 @@ fn map_hunk(
     };
     let own = &placed.edits[0].range;
     let (then, now) = (heading(base, own.start), heading(text, first.range.start));
-    let edges = own.start.saturating_sub(1)..(own.end + 1).min(base.len());
-    if whole && has_new_copy(hunk, placed, (then, now), both) || both.has_new_twin(own, edges) {
+    let in_twin_arm = |(edit, now): (&Edit, &Edit)| {
+        both.has_twin_arm(&edit.range, &now.range, &beside(&edit.range, base))
+    };
+    if whole && has_new_copy(hunk, placed, first.range.start, (then, now), both)
+        || both.has_new_twin(own, beside(own, base))
+        || placed.edits.iter().zip(&kept).any(in_twin_arm)
+    {
         let why = "upstream put in a second copy of its lines, and nothing says which are the old";
         let mut unplaced = conflict(Some(&site), why);
         unplaced.class = HunkClass::Ambiguous;
@@ -189,6 +194,11 @@ fn map_hunk(
         _ => HunkClass::Moved,
     };
     Ok(Placed { class, site, edits: kept, inferred: placed.inferred, rivals: Vec::new(), nearby })
+}
+
+/// Lines of a text with the line on either side.
+fn beside(lines: &Range<usize>, text: &[&[u8]]) -> Range<usize> {
+    lines.start.saturating_sub(1)..(lines.end + 1).min(text.len())
 }
 
 /// Whether a change outside of any function stands where it stood, whatever heads the lines
@@ -316,11 +326,12 @@ fn read_head(
     }
 }
 
-/// Whether upstream put in a second copy of a hunk's lines under the same
-/// heading, in a function of the same name.
+/// Whether upstream put in a second copy of a hunk's lines, whose first change is at `place`,
+/// under the same heading, in a function of the same name.
 fn has_new_copy(
     hunk: &Hunk,
     placed: &Placed,
+    place: usize,
     (then, now): (Option<usize>, Option<usize>),
     both: &Both<'_>,
 ) -> bool {
@@ -330,7 +341,8 @@ fn has_new_copy(
     let own = &placed.edits[0].range;
     let lead = own.start - placed.site.start;
     let copies = |heading_at, text| copies(hunk, lead, heading_at, text);
-    let (was, is) = (copies(then, both.base()), copies(now, both.text()));
+    let (was, mut is) = (copies(then, both.base()), copies(now, both.text()));
+    is.retain(|at| *at == place || !both.is_told(own.start, place, *at));
     // The heading may be as common as `template <typename T>`.
     is.len() > was.len() && both.in_namesakes(own, &was, &is).is_none_or(|(was, is)| is > was)
 }

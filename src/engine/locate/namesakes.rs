@@ -1,9 +1,9 @@
 //! Functions of one name and head, of which upstream made more or fewer.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::anywhere;
+use super::arms::shared;
 use super::functions::{Functions, Scope};
 use crate::merge::LineMap;
 
@@ -40,19 +40,7 @@ pub(super) fn is_the_old_one(
         let holding = all.iter().filter(|s| places.iter().any(|at| within(&s.lines, *at)));
         holding.map(|s| &s.lines).eq([&one.lines])
     };
-    let shared = |old: &Scope, new: &Scope| {
-        let mut rest: HashMap<&[u8], usize> = HashMap::new();
-        text[are.body(new)].iter().for_each(|line| *rest.entry(line).or_default() += 1);
-        let is_there = |line: &&&[u8]| match rest.get_mut(**line) {
-            Some(left @ 1..) => {
-                *left -= 1;
-                true
-            }
-            _ => false,
-        };
-        let has_words = |line: &&&[u8]| line.iter().any(u8::is_ascii_alphanumeric);
-        base[were.body(old)].iter().filter(has_words).filter(is_there).count()
-    };
+    let shared = |old: &Scope, new: &Scope| shared(&base[were.body(old)], &text[are.body(new)]);
     let own = shared(then, now);
     kept && alone(&olds, then, base)
         && alone(&news, now, text)

@@ -38,7 +38,7 @@ struct Inside {
 #[derive(Default)]
 struct Opened {
     line: usize,
-    /// The line that closes the brace, where one does.
+    /// The line that closes the brace or ends the branch, where one does.
     end: Option<usize>,
     /// The one around it; of a branch that is not the first, the one before it.
     around: Option<usize>,
@@ -53,6 +53,14 @@ struct Around<'o> {
     heads: Vec<Range<usize>>,
     /// The function's own, where there is one.
     function: Option<&'o Opened>,
+}
+
+/// An arm of a condition.
+pub(super) struct Arm {
+    /// The line that begins the condition.
+    pub condition: usize,
+    /// The lines between the arm's own and the next one's.
+    pub lines: Range<usize>,
 }
 
 /// The lines to read for what opens the blocks and lists around a place.
@@ -129,11 +137,21 @@ impl Outline {
                 self.branch(line, top);
             }
             Some(Condition::Else) => {
+                self.end_branch(line, top);
                 top.brace = conditions.last().and_then(|before| before.brace);
                 self.branch(line, top);
             }
-            Some(Condition::EndIf) => top.branch = conditions.pop().and_then(|b| b.branch),
+            Some(Condition::EndIf) => {
+                self.end_branch(line, top);
+                top.branch = conditions.pop().and_then(|b| b.branch);
+            }
             None => {}
+        }
+    }
+
+    fn end_branch(&mut self, line: usize, top: &Inside) {
+        if let Some(branch) = top.branch {
+            self.branches[branch].end = Some(line);
         }
     }
 
@@ -209,6 +227,21 @@ impl Outline {
         let all = Self::outwards(&self.braces, self.inside(line).brace);
         let scopes = all.filter_map(|brace| self.head(text, brace));
         scopes.filter(|(_, head)| *head == Head::Scope).map(|(lines, _)| lines).collect()
+    }
+
+    /// The arms of conditions that the gap before `line` is in, the innermost first.
+    pub fn arms(&self, text: &[&[u8]], line: usize) -> Vec<Arm> {
+        let mut arms: Vec<Arm> = Vec::new();
+        let mut later = false;
+        for branch in Self::outwards(&self.branches, self.inside(line).branch) {
+            let lines = branch.line + 1..branch.end.unwrap_or(text.len());
+            match arms.last_mut().filter(|_| later) {
+                Some(arm) => arm.condition = branch.line,
+                None => arms.push(Arm { condition: branch.line, lines }),
+            }
+            later = Effect::of(text[branch.line]).condition == Some(Condition::Else);
+        }
+        arms
     }
 
     /// Within a function, what heads each block around the gap before `line`, the innermost

@@ -225,6 +225,32 @@ fn the_other_arm_of_a_condition_is_another_place() {
 }
 
 #[test]
+fn alike_arms_are_told_apart_by_their_conditions_or_by_the_rest() {
+    let lines = "  one();\n  two();\n  three();\n  four();\n";
+    let arms = |condition: &str, first: &str, second: &str| {
+        format!("void f() {{\n#{condition}\n{first}#else\n{second}#endif\n}}\n")
+    };
+    let (a, b) = (format!("{lines}  a();\n"), format!("{lines}  c();\n"));
+    let plain = format!("void f() {{\n  zero();\n{lines}}}\n");
+    let two = arms("if A", &a, &b);
+    let body = "@@ -3,4 +3,5 @@\n   one();\n   two();\n+  new();\n   three();\n   four();\n";
+    for (base, text, class) in [
+        (&plain, arms("if A", lines, lines), "ambiguous"),
+        (&plain, arms("if A", lines, "  other();\n"), "exact"),
+        (&arms("if A", lines, "  other();\n"), arms("if A", lines, lines), "exact"),
+        (&arms("if A", lines, "  other();\n"), arms("if B", lines, lines), "ambiguous"),
+        (&two, arms("if B", &b, &a), "conflict"),
+        (&arms("if A", lines, lines), arms("if B", lines, lines), "ambiguous"),
+        (&two, arms("if B", &a, &b), "exact"),
+        (&two, arms("if defined(A)", &a, &b), "exact"),
+        (&two, format!("\n{two}"), "moved"),
+    ] {
+        let places = mapped(body, base, &text);
+        assert_eq!(classes(&places), [class], "{base}{text} {places:?}");
+    }
+}
+
+#[test]
 fn all_that_heads_a_body_counts() {
     for (head, names) in [
         ("#if Q\nvoid first() {\n#else\nvoid other() {\n#endif\n", ["first", "other"]),
