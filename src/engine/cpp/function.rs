@@ -368,6 +368,10 @@ impl Parser<'_> {
                     i += 2;
                 }
                 b"class" | b"struct" | b"union" if !enumeration => {
+                    // What was called right before is a macro.
+                    if i > begin && self.word(i - 1) == b")" {
+                        candidates.clear();
+                    }
                     i = self.past_macros(i + 1);
                     scope = Some(self.qualified_after(i));
                 }

@@ -90,7 +90,7 @@ impl Head {
         if ended > 0 && words().nth(ended).is_some_and(goes_on) {
             return None;
         }
-        let mut braces = 0_usize;
+        let (mut braces, mut last): (_, &[u8]) = (0_usize, b"");
         // Whether a class's name is still to come, and a macro before it was given something.
         let (mut unnamed, mut given) = (false, false);
         let mut words = words().skip(ended).peekable();
@@ -114,12 +114,14 @@ impl Head {
                 b">>" => angles = angles.saturating_sub(2),
                 b"namespace" | b"class" | b"struct" | b"union" | b"enum" | b"extern" => {
                     scoped |= angles == 0;
+                    // What was called right before a class is a macro.
+                    parentheses &= angles > 0 || last != b")";
                     given = false;
                     unnamed = angles == 0 && !matches!(word, b"namespace" | b"extern");
                 }
                 _ => {}
             }
-            template = word == b"template";
+            (template, last) = (word == b"template", word);
         }
         match (scoped, parentheses) {
             _ if depth > 0 || angles > 0 => None,

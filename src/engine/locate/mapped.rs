@@ -216,27 +216,44 @@ fn stands_apart(
     let over = |text: &[&[u8]], heading: Option<usize>, until: usize| {
         heading.is_none_or(|from| is_over(&text[from..until.max(from)].concat()))
     };
+    let depth = depth_of(now, both.text());
+    // A paragraph of prose ends with a blank line. That it stands in no function is known.
+    if !both.reads() && depth == Some(0) {
+        let blank = |text: &[&[u8]], heading: Option<usize>, until: usize| {
+            let lines = heading.map(|from| &text[from..until.max(from)]);
+            lines.is_none_or(|lines| {
+                lines.iter().any(|line| line.trim_ascii().is_empty()) && is_closed(&lines.concat())
+            })
+        };
+        return blank(both.base(), headings.0, was.start)
+            && blank(both.text(), headings.1, now.range.start);
+    }
     over(both.base(), headings.0, was.start)
         && over(both.text(), headings.1, now.range.start)
-        && both.stands_alike(was, &now.range, depth_of(now, both.text()))
+        && both.stands_alike(was, &now.range, depth)
+}
+
+/// Whether a text closes all the brackets that it opens.
+fn is_closed(text: &[u8]) -> bool {
+    brackets(text).0 == 0
 }
 
 /// Whether a text ends with a statement, all its brackets closed.
 fn is_over(text: &[u8]) -> bool {
+    let (open, last) = brackets(text);
+    open == 0 && matches!(last, b";" | b"}")
+}
+
+/// How many brackets a text leaves open, and its last word.
+fn brackets(text: &[u8]) -> (usize, &[u8]) {
     let tokens = lex_meaning(text);
-    let mut words = tokens.iter().filter(|t| t.kind != Kind::Directive).map(|t| t.of(text));
-    let mut depth = 0_usize;
-    let mut last: &[u8] = b";";
-    for word in &mut words {
-        match word {
-            b"(" | b"[" | b"{" => depth += 1,
-            // What closes more than was opened is a namespace that is over.
-            b")" | b"]" | b"}" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        last = word;
-    }
-    depth == 0 && matches!(last, b";" | b"}")
+    let words = tokens.iter().filter(|t| t.kind != Kind::Directive).map(|t| t.of(text));
+    words.fold((0, b";"), |(open, _), word| match word {
+        b"(" | b"[" | b"{" => (open + 1, word),
+        // What closes more than was opened is a namespace that is over.
+        b")" | b"]" | b"}" => (open.saturating_sub(1), word),
+        _ => (open, word),
+    })
 }
 
 /// Turns down lines that were at `was`, and at `is` stand in a function, a class or a

@@ -88,6 +88,43 @@ fn what_ended_before_top_level_lines_does_not_head_them() {
     assert_eq!(classes(&mapped(body, call, &two)), ["conflict"]);
 }
 
+/// Each has its own means to end what is before the lines.
+#[test]
+fn a_new_heading_above_lines_that_it_does_not_hold_is_no_other_place() {
+    for (above, other, near, put) in [
+        ("import m\n\nf(1)\n", "import m\n\nf(2)\ng(2)\n", "\n# c\n", "# my\n"),
+        ("project(m)\n\nset(A 1)\n", "project(m)\n\nset(A 2)\nset(B 2)\n", "\n# c\n", "# my\n"),
+        ("project(m)\n\nfunction(a)\n", "project(m)\n\nFUNCTION(a)\n", "\n # c\n", " # my\n"),
+        ("# A\n\nSome words.\n", "# A\n\nOther words.\nAnd more.\n", "\n- c\n", "- my\n"),
+        ("A\n=\n\nSome words.\n", "A\n=\n\nOther words.\nAnd more.\n", "\n.. c\n", ".. my\n"),
+        ("a: 1\nb: 2\n", "a: 1\nb: 3\nb2: 3\n", "\n# c\n", "# my\n"),
+        (
+            "namespace n {\nint a;\n}\n",
+            "namespace n {\nint b;\n}\nint b2;\n",
+            "\n// c\n",
+            "// my\n",
+        ),
+    ] {
+        let places = under(above, other, near, put);
+        assert!(places[0].is_ok(), "{other} {places:?}");
+        assert!(places[0].as_ref().is_ok_and(|placed| placed.nearby.is_some()), "{places:?}");
+    }
+    // What goes on there holds them.
+    let places = under("a:\n  x: 1\n", "b:\n  x: 2\n", "\n  # c\n", "  # my\n");
+    assert_eq!(classes(&places), ["conflict"]);
+    let places = under("a(1,\n  1,\n", "b(2,\n  2,\n", "\n# c\n", "# my\n");
+    assert_eq!(classes(&places), ["conflict"]);
+}
+
+/// A line put before the second of `near`, which `above` stood over and `other` does now.
+fn under(above: &str, other: &str, near: &str, put: &str) -> Vec<Place> {
+    let text = |above: &str| format!("{above}{near}\n+ d\n+ e\n");
+    let (at, last) = (above.lines().count(), above.lines().last().expect("lines"));
+    let next = near.trim_start_matches('\n');
+    let body = format!("@@ -{at},4 +{at},5 @@\n {last}\n \n+{put} {next} \n");
+    mapped(&body, &text(above), &text(other))
+}
+
 #[test]
 fn what_a_patch_makes_has_landed_with_what_it_renames() {
     let base = function(6) + &function(12).replace("s", "t").replace("f()", "h()");

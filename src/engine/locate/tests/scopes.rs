@@ -43,6 +43,11 @@ fn a_declaration_stays_in_its_class_and_namespace() {
         let places = mapped(body, base, &base.replace("A", to));
         assert_eq!(classes(&places), [class], "{places:?}");
     }
+    let base = base.replace("class A", "DECL(x) class A");
+    for (to, class) in [("A : C", "moved"), ("B : B", "conflict")] {
+        let places = mapped(body, &base, &base.replace("A : B", to));
+        assert_eq!(classes(&places), [class], "{places:?}");
+    }
     // No namespace before, and one now.
     let base = "#include <m>\nint a;\nint b;\nint c;\nint d;\n";
     let body = "@@ -2,4 +2,5 @@\n int a;\n int b;\n+int n;\n int c;\n int d;\n";
