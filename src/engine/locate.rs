@@ -13,6 +13,7 @@ mod facts;
 mod functions;
 mod heads;
 mod indented;
+mod inside;
 mod landed;
 mod lists;
 mod mapped;

@@ -11,25 +11,23 @@ use std::ops::Range;
 use super::functions::{Functions, Scope, is_same, words};
 use super::heads::signature;
 use super::indented;
-use super::lists;
+use super::list;
 use super::namesakes::is_the_old_one;
-use super::openings::Opening;
-use super::outline::{self, Outlined};
+use super::outline;
 use super::shape::Side;
-use super::{arms, blocks, list};
 use crate::merge::LineMap;
 
 /// Both texts of a mapped hunk, and where the lines of the one went.
 pub(super) struct Both<'t> {
-    then: Side<'t>,
-    now: Side<'t>,
+    pub(super) then: Side<'t>,
+    pub(super) now: Side<'t>,
     /// Where the lines of the base went.
     pub map: &'t LineMap<'t>,
 }
 
 /// The heads of what lines stand in where functions are given by indentation, the
 /// innermost first; nothing where it cannot be told.
-fn heads_around(
+pub(super) fn heads_around(
     (text, shape): Side<'_>,
     lines: &Range<usize>,
     depth: Option<usize>,
@@ -77,7 +75,7 @@ impl<'t> Both<'t> {
 
     /// Whether one of the texts begins its comments with `#`: no line is a condition then,
     /// and no brace heads a block.
-    fn scripted(&self) -> bool {
+    pub(super) fn scripted(&self) -> bool {
         let is_one = |(text, shape): Side<'t>| shape.script(text).is_one();
         is_one(self.then) || is_one(self.now)
     }
@@ -151,143 +149,12 @@ impl<'t> Both<'t> {
         within(self.now, is.start) && !within(self.then, was.start)
     }
 
-    /// The line of the `#if 0` that lines which are at `is` came to stand in.
-    pub(super) fn switched_off(&self, was: &Range<usize>, is: &Range<usize>) -> Option<usize> {
-        if self.scripted() {
-            return None;
-        }
-        let off = |(text, shape): Side<'t>, at| shape.outline(text).switched_off(text, at);
-        off(self.now, is.start).filter(|_| off(self.then, was.start).is_none())
-    }
-
-    /// The condition that lines came to the other side of, and whether it is met there.
-    pub(super) fn other_arm(
-        &self,
-        was: &Range<usize>,
-        is: &Range<usize>,
-    ) -> Option<(String, bool)> {
-        if self.scripted() {
-            return None;
-        }
-        let (then, now) = self.outlined();
-        let (condition, met) = arms::other_arm(then, now, (was.start, is.start))?;
-        Some((String::from_utf8_lossy(&condition).into_owned(), met))
-    }
-
-    /// Fails, with the reason in a sentence, where lines are in a block, a list or a table of
-    /// another name than before, or have changed places with those of another block.
-    /// `depth` is how far they are indented.
-    pub(super) fn same_blocks(
-        &self,
-        was: &Range<usize>,
-        is: &Range<usize>,
-        depth: Option<usize>,
-    ) -> Result<(), String> {
-        if self.scripted() {
-            let (then, now) = self.scripts();
-            return match self.are_scripts() {
-                true => lists::same_lists(then, now, self.map, (was, is), depth),
-                false => Ok(()),
-            };
-        }
-        let (then, now) = self.outlined();
-        blocks::same_blocks(then, now, self.map, (was.start, is.start))
-    }
-
-    /// Whether lines are in a list, a table or another block of a name, and of the same as before.
-    pub(super) fn in_one_list(&self, was: &Range<usize>, is: &Range<usize>) -> bool {
-        if self.scripted() {
-            return false;
-        }
-        let (then, now) = self.outlined();
-        let (old, new) = (blocks::openings(then, was.start), blocks::openings(now, is.start));
-        let names = |all: &[Opening]| -> Vec<Vec<u8>> {
-            all.iter().filter_map(|o| Some(o.name()?.to_vec())).collect()
-        };
-        let names = (names(&old), names(&new));
-        !names.0.is_empty() && names.0 == names.1
-    }
-
-    /// The lines that head what lines are in, then and now; of a function, what heads its
-    /// namespaces and classes alone.
-    pub(super) fn openings(
-        &self,
-        was: &Range<usize>,
-        is: &Range<usize>,
-        depth: Option<usize>,
-    ) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
-        let heads = |(text, shape): Side<'t>, lines: &Range<usize>| {
-            let (mut heads, open) = if self.scripted() {
-                let heads = heads_around((text, shape), lines, depth).unwrap_or_default();
-                let in_function = heads.iter().any(|head| {
-                    text[head.clone()].iter().any(|line| indented::heads_function(line))
-                });
-                let open = match in_function {
-                    true => None,
-                    false => lists::openings((text, shape.script(text)), lines, depth),
-                };
-                (heads, open.unwrap_or_default())
-            } else {
-                let outline = shape.outline(text);
-                let open = blocks::outside((text, outline), lines.start);
-                (outline.scopes(text, lines.start), open)
-            };
-            heads.extend(open.into_iter().map(|opening| opening.head));
-            heads
-        };
-        (heads(self.then, was), heads(self.now, is))
-    }
-
-    /// Whether both texts begin their comments with `#`.
-    pub(super) fn are_scripts(&self) -> bool {
-        let (then, now) = self.scripts();
-        then.1.is_one() && now.1.is_one()
-    }
-
-    fn scripts(&self) -> (lists::Scripted<'t>, lists::Scripted<'t>) {
-        let read = |(text, shape): Side<'t>| (text, shape.script(text));
-        (read(self.then), read(self.now))
-    }
-
-    fn outlined(&self) -> (Outlined<'t>, Outlined<'t>) {
-        let outlined = |(text, shape): Side<'t>| (text, shape.outline(text));
-        (outlined(self.then), outlined(self.now))
-    }
-
     /// Whether functions can be read in either text at all.
     pub(super) fn reads(&self) -> bool {
         let may = |(text, shape): Side<'t>| shape.outline(text).may_hold_functions();
         self.indented()
             || may(self.then) && !self.were().is_empty()
             || may(self.now) && !self.are().is_empty()
-    }
-
-    /// Whether the base's lines `edges`, those at `was` and the lines beside them, stand in two
-    /// arms of a condition in the function around `is`, and nothing says which are the old.
-    pub(super) fn has_twin_arm(
-        &self,
-        was: &Range<usize>,
-        is: &Range<usize>,
-        edges: &Range<usize>,
-    ) -> bool {
-        if self.scripted() || self.map.most_places(edges.clone()) <= 1 {
-            return false;
-        }
-        let (then, now) = self.outlined();
-        if now.1.branches(is.start).is_empty() {
-            return false;
-        }
-        let Some((_, Some(function))) = now.1.function(now.0, is.start) else { return false };
-        let places = self.map.places(edges.clone()).into_iter();
-        let places = places.map(|at| at + was.start - edges.start).filter(|at| *at != is.start);
-        arms::is_one_of_several((then, now), (was.start, is.start), places, &function)
-    }
-
-    /// Whether what conditions say tells that lines which are at line `is` are the old ones, and
-    /// none at `place`.
-    pub(super) fn is_told(&self, was: usize, is: usize, place: usize) -> bool {
-        let (then, now) = self.outlined();
-        !self.scripted() && arms::told((then, now), (was, is), place) == Some(true)
     }
 
     /// Whether upstream put in a second copy of the function that the base's
