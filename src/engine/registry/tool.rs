@@ -88,7 +88,8 @@ mod tests {
     #[test]
     #[cfg(unix)]
     fn a_tool_ends_in_its_time_and_its_words_are_kept() {
-        let cache = Cache::at("/nowhere");
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::at(dir.path());
         let registry = Registry::new(&cache, Network::OffLimits, &Silent);
         let sh = |script| registry.run_within("sh", &["-c", script], Duration::from_millis(300));
         assert_eq!(sh("echo out; echo err >&2").unwrap(), "out\n");

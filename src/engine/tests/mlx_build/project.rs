@@ -39,6 +39,7 @@ impl Project {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join(name);
         let project = Self { tree: root.join("tree"), cache: root.join("cache"), folder };
+        fs::create_dir_all(project.no_json()).unwrap();
         FILES.iter().for_each(|(name, text)| project.write(name, text));
         project
     }
@@ -53,14 +54,20 @@ impl Project {
         fs::write(path, text).unwrap();
     }
 
+    /// Named as what holds the JSON headers, so that none are looked for.
+    fn no_json(&self) -> PathBuf {
+        self.folder.path().join("no-json")
+    }
+
     /// The variables of a build script that asks for this tree.
     pub fn variables(&self, more: &[(&str, &str)]) -> Variables {
+        let no_json = self.no_json();
         let own = [
             ("TARGET", "x86_64-unknown-linux-gnu"),
             ("HOST", "x86_64-unknown-linux-gnu"),
             ("CARGO_CFG_TARGET_OS", "linux"),
             ("CARGO_CFG_TARGET_ARCH", "x86_64"),
-            ("FETCHCONTENT_SOURCE_DIR_JSON", "/nowhere"),
+            ("FETCHCONTENT_SOURCE_DIR_JSON", no_json.to_str().unwrap()),
             ("CMAKE_BUILD_TYPE", "Debug"),
             // No compiler cache: every object counted is one that was made.
             ("CMAKE_C_COMPILER_LAUNCHER", "env"),
