@@ -235,24 +235,28 @@ fn stands_apart(
 
 /// Whether a text closes all the brackets that it opens.
 fn is_closed(text: &[u8]) -> bool {
-    brackets(text).0 == 0
+    let (braces, others, _) = brackets(text);
+    braces == 0 && others == 0
 }
 
-/// Whether a text ends with a statement, all its brackets closed.
+/// Whether no statement goes on after a text. The braces that are open there are compared
+/// with those that were.
 fn is_over(text: &[u8]) -> bool {
-    let (open, last) = brackets(text);
-    open == 0 && matches!(last, b";" | b"}")
+    let (_, others, last) = brackets(text);
+    others == 0 && matches!(last, b";" | b"{" | b"}")
 }
 
-/// How many brackets a text leaves open, and its last word.
-fn brackets(text: &[u8]) -> (usize, &[u8]) {
+/// How many braces a text leaves open, how many other brackets, and its last word.
+fn brackets(text: &[u8]) -> (usize, usize, &[u8]) {
     let tokens = lex_meaning(text);
     let words = tokens.iter().filter(|t| t.kind != Kind::Directive).map(|t| t.of(text));
-    words.fold((0, b";"), |(open, _), word| match word {
-        b"(" | b"[" | b"{" => (open + 1, word),
+    words.fold((0, 0, b";"), |(braces, others, _), word| match word {
+        b"{" => (braces + 1, others, word),
+        b"(" | b"[" => (braces, others + 1, word),
         // What closes more than was opened is a namespace that is over.
-        b")" | b"]" | b"}" => (open.saturating_sub(1), word),
-        _ => (open, word),
+        b"}" => (braces.saturating_sub(1), others, word),
+        b")" | b"]" => (braces, others.saturating_sub(1), word),
+        _ => (braces, others, word),
     })
 }
 

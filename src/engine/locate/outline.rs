@@ -244,30 +244,33 @@ impl Outline {
         arms
     }
 
-    /// Within a function, what heads each block around the gap before `line`, the innermost
-    /// first; nothing where a statement goes on over the gap, or one of them may be told by
+    /// Within a function, the statements that tell what the gap before `line` is in: what
+    /// goes on over it, and what heads each block around it, the innermost first; the
+    /// function's own head where it may be a lambda's. Nothing where a block may be told by
     /// more than its head: an arm that is not the first, a `switch`, a list.
     pub fn blocks(&self, text: &[&[u8]], line: usize) -> Option<Vec<Range<usize>>> {
         let mut around = self.around(text, line)?;
         let (function, head) = (around.function?, around.heads.pop()?);
+        let holds = |head: &Range<usize>, words: &[&[u8]]| {
+            let line = |line: &&[u8]| words.iter().any(|w| memchr::memmem::find(line, w).is_some());
+            text[head.clone()].iter().any(line)
+        };
+        let alone = |head: &Range<usize>| {
+            let last = text[head.end - 1].trim_ascii();
+            let bare = last.strip_suffix(b"{").unwrap_or_default().trim_ascii_end();
+            bare.ends_with(b")") && !holds(head, &[b"else", b"switch"])
+        };
+        let begun = self.statement(text, line)?..line;
         let all = Self::outwards(&self.braces, self.inside(line).brace);
         let inner = all.take_while(|brace| !std::ptr::eq(*brace, function));
-        let holds = |head: &[&[u8]], words: &[&[u8]]| {
-            let line = |line: &&[u8]| words.iter().any(|w| memchr::memmem::find(line, w).is_some());
-            head.iter().any(line)
-        };
-        let alone = |head: &[&[u8]]| {
-            holds(head, &[b"("]) && !holds(head, &[b"else", b"switch", b"=", b"\""])
-        };
-        // It may be a lambda's.
-        if holds(&text[head], &[b"=", b"\""]) {
-            return None;
-        }
         let heads = inner.map(|brace| {
             let head = self.statement(text, brace.line)?..brace.line + 1;
-            alone(&text[head.clone()]).then_some(head)
+            alone(&head).then_some(head)
         });
-        heads.collect::<Option<Vec<_>>>().filter(|_| self.is_between(text, line))
+        let mut heads = heads.collect::<Option<Vec<_>>>()?;
+        heads.extend((!begun.is_empty()).then_some(begun));
+        heads.extend(holds(&head, &[b"=", b"\""]).then_some(head));
+        Some(heads)
     }
 
     /// Where to read what opens blocks and lists around the gap before `line`.

@@ -9,6 +9,7 @@
 mod history;
 mod library;
 mod made;
+mod picked;
 mod released;
 mod seeded;
 mod strict;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     seeded::add(&mut suite);
     history::add(&mut suite);
     library::add(&mut suite);
+    picked::add(&mut suite);
     strict::add(&mut suite);
     suite.run()
 }

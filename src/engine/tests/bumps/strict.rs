@@ -57,7 +57,7 @@ fn meet(old: &[&str], ours: &[Changed], theirs: &[Changed]) -> bool {
 
 /// What git says of a hunk that finds no place.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Git {
+pub enum Git {
     /// It is a conflict, or a file is not there.
     Conflict,
     /// It merges, and the two sides meet.
@@ -130,20 +130,26 @@ fn judged(series: &Series, base: &dyn Tree, target: &dyn Tree) -> Vec<(Git, Stri
             if hunk.class.holds() {
                 continue;
             }
-            let mut ours = Ground { target: old.clone(), base: Some(old.clone()) };
-            let laid = ours.apply("", &alone, 1).unwrap();
-            assert!(laid.is_exact(), "{} {}", entry.name, hunk.number);
-            // Upstream may have renamed the file.
-            let path = &laid.files[0].path;
-            let said = merged([(&theirs, &hunk.file), (&ours.target, path), (&old, path)]);
+            let said = said(&alone, (&old, &theirs), &hunk.file);
             all.push((said, format!("{} {}", entry.name, hunk.number)));
         }
     }
     all
 }
 
+/// What git says of a patch of one file that was made for `old`, where upstream has the
+/// file under the name `now`.
+pub fn said(patch: &Patch, (old, theirs): (&Snapshot<'_>, &Snapshot<'_>), now: &TreePath) -> Git {
+    let mut ours = Ground { target: old.clone(), base: Some(old.clone()) };
+    let laid = ours.apply("", patch, 1).unwrap();
+    assert!(laid.is_exact(), "{laid:?}");
+    // Upstream may have renamed the file.
+    let path = &laid.files[0].path;
+    merged([(theirs, now), (&ours.target, path), (old, path)])
+}
+
 /// Each hunk of a patch as a patch of its own.
-fn hunks(bytes: &[u8]) -> Vec<Patch> {
+pub fn hunks(bytes: &[u8]) -> Vec<Patch> {
     let mut all = Vec::new();
     for file in patch::parse(bytes).unwrap().files {
         let Body::Text(hunks) = &file.body else { continue };
