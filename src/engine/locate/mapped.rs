@@ -178,7 +178,9 @@ fn map_hunk(
         Surroundings::Same => None,
         // That it stands in its function is proven above.
         Surroundings::Other
-            if !(both.is_inside(own) || stands_apart(own, first, (then, now), both)) =>
+            if !(both.is_inside(own)
+                || stands_apart(own, first, (then, now), both)
+                || is_one_head((base, then), (text, now))) =>
         {
             let why =
                 "its lines stand here, but under another heading than the one it was made for";
@@ -199,6 +201,23 @@ fn map_hunk(
 /// Lines of a text with the line on either side.
 fn beside(lines: &Range<usize>, text: &[&[u8]]) -> Range<usize> {
     lines.start.saturating_sub(1)..(lines.end + 1).min(text.len())
+}
+
+/// Whether two headings give the one name that no other of their texts gives, and go on
+/// alike after it: a declaration, say, that got another type.
+fn is_one_head(then: (&[&[u8]], Option<usize>), now: (&[&[u8]], Option<usize>)) -> bool {
+    let told = only_head(then);
+    told.is_some() && told == only_head(now)
+}
+
+/// A heading from its name on, where no other of its text has that.
+fn only_head<'t>((text, at): (&[&'t [u8]], Option<usize>)) -> Option<&'t [u8]> {
+    let at = at?;
+    let name = heading_name(text, at, at + 1)?;
+    let has_it = |line: &usize| heading_name(text, *line, line + 1).as_ref() == Some(&name);
+    let headings = (0..text.len()).filter(|line| heading(text, line + 1) == Some(*line));
+    let begin = memchr::memmem::find(text[at], &[&name[..], b"("].concat())?;
+    (headings.filter(has_it).count() == 1).then_some(&text[at][begin..])
 }
 
 /// Whether a change outside of any function stands where it stood, whatever heads the lines
@@ -329,6 +348,14 @@ fn read_head(
         return Ok(());
     }
     let (Some(then), Some(now)) = headings else { return Ok(()) };
+    // What is over before the lines heads them in neither text.
+    let past = |text: &[&[u8]], heading: usize, until: usize| {
+        let before = text[heading..until.max(heading)].concat();
+        is_closed(&before) && is_over(&before)
+    };
+    if past(base, then, was.start) && past(text, now, is.start) {
+        return Ok(());
+    }
     let mut names = (class_name(base, then, was.start), class_name(text, now, is.start));
     // A head that was not read as a function's may be one all the same.
     if names == (None, None) && !both.is_read(then) {

@@ -285,3 +285,28 @@ fn a_longer_text_is_read_at_its_own_lines() {
     let body = "@@ -4,5 +4,3 @@\n int c = 2;\n int d = 3;\n   ;\n-  x = 1;\n-last();\n";
     assert_eq!(classes(&mapped(body, base, text)), ["moved"]);
 }
+
+#[test]
+fn a_heading_that_is_over_heads_nothing_more() {
+    let base = "namespace n {\nM(one)\nL(two)\n} // n\n\nvoid f(\n    int a);\n\nint x;\n";
+    let body = "@@ -7,3 +7,4 @@\n     int a);\n \n+new;\n int x;\n";
+    assert_eq!(classes(&mapped(body, base, &base.replace("f(", "g("))), ["moved"]);
+    let body = "@@ -4,3 +4,4 @@\n } // n\n \n+new;\n void f(\n";
+    assert_eq!(classes(&mapped(body, base, &base.replace("L(two)\n", ""))), ["moved"]);
+    // A macro's body goes on.
+    let base = "M(one)\n{\n  a;\n  b;\n  c;\n  d;\n}\n";
+    let body = "@@ -4,3 +4,4 @@\n   b;\n+  new;\n   c;\n   d;\n";
+    assert_eq!(classes(&mapped(body, base, &base.replace("one", "two"))), ["conflict"]);
+}
+
+#[test]
+fn a_declaration_of_the_one_name_may_get_another_type() {
+    let base = "API T f(\n    int a,\n    int b,\n    int c,\n    S s);\n";
+    let body = "@@ -1,5 +1,6 @@\n API T f(\n     int a,\n     int b,\n+    int n,\n     int c,\n     \
+                S s);\n";
+    let changed = base.replace("API T", "T").replace("int a", "long a");
+    assert_eq!(classes(&mapped(body, base, &changed)), ["moved"]);
+    let twice = format!("T f(\n    int x,\n    S s);\n{changed}");
+    assert_eq!(classes(&mapped(body, base, &twice)), ["conflict"]);
+    assert_eq!(classes(&mapped(body, base, &changed.replace("f(", "g("))), ["conflict"]);
+}
