@@ -87,40 +87,106 @@ pub(super) fn shared(old: &[&[u8]], new: &[&[u8]]) -> usize {
     old.iter().filter(has_words).filter(is_there).count()
 }
 
+/// The branch that lines which are at `is` came to stand in, and the one that they were made
+/// for, both by their lines, where that one stands elsewhere in the text as often as before;
+/// the line of it there last.
+pub(super) fn exchanged(
+    (base, then): Outlined<'_>,
+    (text, now): Outlined<'_>,
+    (was, is): (usize, usize),
+) -> Option<(usize, usize, usize)> {
+    let (branched, branches) = (then.branches(was), now.branches(is));
+    let (before, after) = (met(base, &branched), met(text, &branches));
+    let lost = before.iter().find(|fact| !after.contains(fact))?;
+    if after.iter().all(|fact| before.contains(fact)) {
+        return None;
+    }
+    let states = |(text, outline): Outlined<'_>| -> Vec<usize> {
+        let says = |at: &usize| {
+            let mut own = outline.branches(at + 1);
+            let begins = |at: &usize| Condition::of(text[*at].trim_ascii_start());
+            let whole = own.iter().position(|at| begins(at) == Some(Condition::If));
+            own.truncate(whole.map_or(0, |at| at + 1));
+            met(text, &own).contains(lost)
+        };
+        outline.all_branches().filter(says).collect()
+    };
+    let (olds, news) = (states((base, then)), states((text, now)));
+    let line = *news.first().filter(|_| news.len() >= olds.len())?;
+    let old = branched.iter().find(|at| olds.contains(at)).or(branched.first())?;
+    Some((*branches.first()?, *old, line))
+}
+
 /// What is known of conditions in the innermost of these branches, given as
 /// [`super::outline::Outline::branches`] does.
 fn met(text: &[&[u8]], branches: &[usize]) -> Vec<Met> {
     let mut own = true;
-    let read = |&line: &usize| {
-        let (directive, stated) = condition(text[line]);
-        // Of a condition's branches but the one at hand none is taken.
-        let stated = stated.map(|(condition, met)| (condition, met == own));
+    let mut all = Vec::new();
+    for &line in branches {
+        let words = meaning(text[line]);
+        let (directive, stated) = condition(text[line], &words);
+        if let Some((words, met)) = stated {
+            // Of a condition's branches but the one at hand none is taken.
+            facts(words, met == own, &mut all);
+        }
         own = directive == Some(Condition::If);
-        stated
-    };
-    branches.iter().filter_map(read).collect()
+    }
+    all
 }
 
-/// What a directive begins, and when its branch is taken; nothing where its line does not
-/// tell.
-fn condition(line: &[u8]) -> (Option<Condition>, Option<Met>) {
+/// What a directive begins, and the words of its condition with whether its branch is taken
+/// where they hold; nothing where its line does not tell.
+fn condition<'w, 't>(
+    line: &[u8],
+    words: &'w [&'t [u8]],
+) -> (Option<Condition>, Option<(&'w [&'t [u8]], bool)>) {
     let begins = Condition::of(line.trim_ascii_start());
-    let words = meaning(line);
-    let [_, directive, words @ .., b"\n"] = &words[..] else { return (begins, None) };
+    let [_, directive, words @ .., b"\n"] = words else { return (begins, None) };
     if words.is_empty() || line.trim_ascii_end().ends_with(b"\\") {
         return (begins, None);
     }
-    let noise = |word: &&[u8]| matches!(*word, b"!" | b"(" | b")" | b"defined");
-    let mut names = words.iter().filter(|word| !noise(word));
-    let met = match (names.next(), names.next()) {
-        // `defined(A)`, `!A`.
-        (Some(name), None) => {
-            let not = words.iter().filter(|word| **word == b"!").count() % 2 == 1;
-            (name.to_vec(), !not && !directive.ends_with(b"ndef"))
-        }
-        _ => (words.join(&b' '), true),
+    (begins, Some((words, !directive.ends_with(b"ndef"))))
+}
+
+/// Comparisons, and those that hold where they do not.
+const OPPOSITES: [(&[u8], &[u8]); 3] = [(b"!=", b"=="), (b"<", b">="), (b">", b"<=")];
+
+/// Adds what a condition says of others that it is made of, given whether it is met.
+fn facts(words: &[&[u8]], met: bool, all: &mut Vec<Met>) {
+    let outer = |joins: &[&[u8]]| {
+        let mut depth = 0_usize;
+        words.iter().position(|word| {
+            match *word {
+                b"(" => depth += 1,
+                b")" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0 && joins.contains(word)
+        })
     };
-    (begins, Some(met))
+    // Where one does not hold nothing is known of two that have to hold both.
+    let (binds, splits): (&[u8], &[u8]) = if met { (b"||", b"&&") } else { (b"&&", b"||") };
+    let bound = outer(&[b"||"]).or_else(|| outer(&[b"&&"]));
+    let split = outer(&[splits]).filter(|_| splits == b"||" || outer(&[binds]).is_none());
+    match words {
+        _ if let Some(at) = split => {
+            facts(&words[..at], met, all);
+            facts(&words[at + 1..], met, all);
+        }
+        _ if bound.is_some() => all.push((words.join(&b' '), met)),
+        [b"!", rest @ ..] => facts(rest, !met, all),
+        [b"(", inner @ .., b")"] if outer(&[b")"]) == Some(words.len() - 1) => {
+            facts(inner, met, all);
+        }
+        [b"defined", b"(", name, b")"] | [b"defined", name] => all.push((name.to_vec(), met)),
+        _ => match OPPOSITES.iter().find_map(|(op, other)| Some((outer(&[op])?, other))) {
+            Some((at, other)) => {
+                let (before, after) = (words[..at].join(&b' '), words[at + 1..].join(&b' '));
+                all.push(([&before[..], other, &after].join(&b' '), !met));
+            }
+            None => all.push((words.join(&b' '), met)),
+        },
+    }
 }
 
 #[cfg(test)]
@@ -130,20 +196,28 @@ mod tests {
     #[test]
     fn a_condition_reads_alike_however_it_is_written() {
         for (line, read) in [
-            ("#ifdef A\n", Some(("A", true))),
-            ("  # if defined(A) // a\n", Some(("A", true))),
-            ("#elif A", Some(("A", true))),
-            ("#ifndef A\n", Some(("A", false))),
-            ("#elifndef A\n", Some(("A", false))),
-            ("#if !defined ( A )\n", Some(("A", false))),
-            ("#if !(!A)\n", Some(("A", true))),
-            ("#if A >= 2\n", Some(("A >= 2", true))),
-            ("#if !A && B\n", Some(("! A && B", true))),
-            ("#if A && \\\n", None),
-            ("#else\n", None),
+            ("#ifdef A\n", &[("A", true)][..]),
+            ("  # if defined(A) // a\n", &[("A", true)]),
+            ("#elif A\n", &[("A", true)]),
+            ("#ifndef A\n", &[("A", false)]),
+            ("#elifndef A\n", &[("A", false)]),
+            ("#if !defined ( A )\n", &[("A", false)]),
+            ("#if !(!A)\n", &[("A", true)]),
+            ("#if A >= 2\n", &[("A >= 2", true)]),
+            ("#if !(A < 2)\n", &[("A >= 2", true)]),
+            ("#if ((A) != 2)\n", &[("( A ) == 2", false)]),
+            ("#if !A && (B || C)\n", &[("A", false), ("B || C", true)]),
+            ("#if !(A || defined(B))\n", &[("A", false), ("B", false)]),
+            ("#if !(A && B)\n", &[("A && B", false)]),
+            ("#if A && B || C\n", &[("A && B || C", true)]),
+            ("#if !(A && B || C)\n", &[("A && B", false), ("C", false)]),
+            ("#if f(A) && !g (B)\n", &[("f ( A )", true), ("g ( B )", false)]),
+            ("#if A && \\\n", &[]),
+            ("#else\n", &[]),
         ] {
-            let met = read.map(|(name, met)| (name.as_bytes().to_vec(), met));
-            assert_eq!(condition(line.as_bytes()).1, met, "{line}");
+            let read: Vec<Met> =
+                read.iter().map(|(c, met)| (c.as_bytes().to_vec(), *met)).collect();
+            assert_eq!(met(&[line.as_bytes()], &[0]), read, "{line}");
         }
     }
 }

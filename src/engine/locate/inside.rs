@@ -32,6 +32,38 @@ impl<'t> Both<'t> {
         Some((String::from_utf8_lossy(&condition).into_owned(), met))
     }
 
+    /// The branch, as it is written, that lines came to stand in, and the one they were made
+    /// for where that stands elsewhere, with its line there.
+    pub(super) fn exchanged_arm(
+        &self,
+        was: &Range<usize>,
+        is: &Range<usize>,
+    ) -> Option<(String, String, usize)> {
+        if self.scripted() {
+            return None;
+        }
+        let (then, now) = self.outlined();
+        let (new, old, line) = arms::exchanged(then, now, (was.start, is.start))?;
+        let shown = |line: &[u8]| String::from_utf8_lossy(line.trim_ascii()).into_owned();
+        Some((shown(self.text()[new]), shown(self.base()[old]), line))
+    }
+
+    /// Whether these lines, one of either text, stand in what heads the innermost class,
+    /// enumeration or namespace around others.
+    pub(super) fn head_scopes(
+        &self,
+        was: &Range<usize>,
+        is: &Range<usize>,
+        (then, now): (Option<usize>, Option<usize>),
+    ) -> bool {
+        let heads = |(text, outline): Outlined<'_>, lines: &Range<usize>, at: Option<usize>| {
+            let scopes = outline.scopes(text, lines.start);
+            scopes.first().zip(at).is_some_and(|(head, at)| head.contains(&at))
+        };
+        let (base, text) = self.outlined();
+        !self.scripted() && heads(base, was, then) && heads(text, is, now)
+    }
+
     /// Fails, with the reason in a sentence, where lines are in a block, a list or a table of
     /// another name than before, or have changed places with those of another block.
     /// `depth` is how far they are indented.
@@ -66,8 +98,8 @@ impl<'t> Both<'t> {
         !names.0.is_empty() && names.0 == names.1
     }
 
-    /// The lines that head what lines are in, then and now; of a function, what heads its
-    /// namespaces and classes alone.
+    /// The lines that head what lines are in, then and now, conditions among them; of a
+    /// function, what heads its namespaces and classes alone.
     pub(super) fn openings(
         &self,
         was: &Range<usize>,
@@ -88,7 +120,9 @@ impl<'t> Both<'t> {
             } else {
                 let outline = shape.outline(text);
                 let open = blocks::outside((text, outline), lines.start);
-                (outline.scopes(text, lines.start), open)
+                let mut heads = outline.scopes(text, lines.start);
+                heads.extend(outline.branches(lines.start).into_iter().map(|at| at..at + 1));
+                (heads, open)
             };
             heads.extend(open.into_iter().map(|opening| opening.head));
             heads

@@ -180,6 +180,8 @@ fn map_hunk(
         Surroundings::Other
             if !(both.is_inside(own)
                 || stands_apart(own, first, (then, now), both)
+                || both.head_scopes(own, &first.range, (then, now))
+                || both.in_one_list(own, &first.range)
                 || is_one_head((base, then), (text, now))) =>
         {
             let why =
@@ -336,6 +338,13 @@ fn read_head(
         return there(format!(
             "its lines stand here, but where `{condition}` {is} met, and it was made for where it \
              {was}"
+        ));
+    }
+    if let Some((new, old, line)) = both.exchanged_arm(was, is) {
+        return there(format!(
+            "its lines stand here, but under `{new}`, and it was made for `{old}`, which is at \
+             line {}",
+            line + 1
         ));
     }
     if both.reads()

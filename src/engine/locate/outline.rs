@@ -221,6 +221,11 @@ impl Outline {
         Self::outwards(&self.branches, self.inside(line).branch).map(|b| b.line).collect()
     }
 
+    /// The lines that begin branches, in their order.
+    pub fn all_branches(&self) -> impl Iterator<Item = usize> {
+        self.branches.iter().map(|branch| branch.line)
+    }
+
     /// What heads the namespaces and classes that the gap before `line` is in, the innermost
     /// first.
     pub fn scopes(&self, text: &[&[u8]], line: usize) -> Vec<Range<usize>> {

@@ -310,3 +310,64 @@ fn a_declaration_of_the_one_name_may_get_another_type() {
     assert_eq!(classes(&mapped(body, base, &twice)), ["conflict"]);
     assert_eq!(classes(&mapped(body, base, &changed.replace("f(", "g("))), ["conflict"]);
 }
+
+#[test]
+fn a_condition_around_a_function_counts() {
+    let base = "#if V >= 3\nvoid o() {\n  a;\n  b;\n  c;\n  d;\n}\n#else\nvoid o() {\n  t;\n}\n\
+                #endif\n";
+    let body = "@@ -4,2 +4,3 @@\n   b;\n+  new;\n   c;\n";
+    let with = |condition: &str| base.replace("#if V >= 3", condition);
+    for (condition, class) in [
+        ("#if V < 3", "conflict"),
+        ("#if !(V >= 3)", "conflict"),
+        ("#if 3 <= V", "exact"),
+        ("#if V >= 4", "exact"),
+        ("#if V >= 3 && W", "exact"),
+        ("#if W\n#endif\n#if V >= 3", "moved"),
+        ("#if V >= 3\nint x;\n#endif\n#if W", "conflict"),
+    ] {
+        let places = mapped(body, base, &with(condition));
+        assert_eq!(classes(&places), [class], "{condition}: {places:?}");
+    }
+    let base = &with("#if defined(A) && B");
+    for condition in ["#if !defined(A) && B", "#if B && !A", "#ifndef A"] {
+        let places = mapped(body, base, &with(condition));
+        assert!(why(&places).contains("where `A` is not met"), "{places:?}");
+    }
+    // One that changed is always told.
+    let base = &with("#ifdef A");
+    let text = with("#ifdef B");
+    let found = mapped(body, base, &text);
+    let nearby = found[0].as_ref().ok().and_then(|placed| placed.nearby.as_ref());
+    assert_eq!(nearby.expect("told").diff, ["@@ -1,1 +1,1 @@", "-#ifdef A", "+#ifdef B"]);
+    let two = format!("{base}\n{}", base.replace("#ifdef A", "#ifdef B").replace("o()", "p()"));
+    let swapped = two.replace("ifdef A", "ifdef C").replace("ifdef B", "ifdef A");
+    let swapped = swapped.replace("ifdef C", "ifdef B");
+    let places = mapped(body, &two, &swapped);
+    assert!(
+        why(&places).contains("under `#ifdef B`, and it was made for `#ifdef A`"),
+        "{places:?}"
+    );
+}
+
+#[test]
+fn a_heading_in_the_context_may_change_but_for_its_name() {
+    for (head, other, class) in [
+        ("static const int A[] = {", "constexpr int A[] = {", "moved"),
+        ("int A[6] = {", "int A[7] = {", "moved"),
+        ("std::map<int> A = {", "std::set<int> A = {", "moved"),
+        ("int A[6] = {", "int B[6] = {", "conflict"),
+        ("enum E {", "enum E : int {", "moved"),
+        ("class E {", "class E : public F {", "moved"),
+        ("class API E {", "class E {", "moved"),
+        ("struct E {", "struct alignas(16) E {", "moved"),
+        ("union E {", "struct E {", "moved"),
+        ("union E {", "union F {", "conflict"),
+    ] {
+        let base = format!("int first;\n\n{head}\n  a,\n  b,\n  c,\n  d,\n}};\n");
+        let body = format!("@@ -3,5 +3,6 @@\n {head}\n   a,\n   b,\n+  new,\n   c,\n   d,\n");
+        let text = base.replace(head, other).replace("int first", "long first");
+        let places = mapped(&body, &base, &text);
+        assert_eq!(classes(&places), [class], "{other}: {places:?}");
+    }
+}
