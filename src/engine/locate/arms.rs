@@ -9,6 +9,9 @@ use crate::cpp::{Condition, meaning};
 /// A condition, and whether it is met.
 type Met = (Vec<u8>, bool);
 
+/// The words of a condition, and whether its branch is taken where they hold.
+type Stated<'w, 't> = (&'w [&'t [u8]], bool);
+
 /// The condition that lines which were at line `was`, and are at `is`, came to the other
 /// side of, and whether it is met there.
 pub(super) fn other_arm(
@@ -134,12 +137,12 @@ fn met(text: &[&[u8]], branches: &[usize]) -> Vec<Met> {
     all
 }
 
-/// What a directive begins, and the words of its condition with whether its branch is taken
-/// where they hold; nothing where its line does not tell.
+/// What a directive begins, and what its condition says; nothing where its line does not
+/// tell.
 fn condition<'w, 't>(
     line: &[u8],
     words: &'w [&'t [u8]],
-) -> (Option<Condition>, Option<(&'w [&'t [u8]], bool)>) {
+) -> (Option<Condition>, Option<Stated<'w, 't>>) {
     let begins = Condition::of(line.trim_ascii_start());
     let [_, directive, words @ .., b"\n"] = words else { return (begins, None) };
     if words.is_empty() || line.trim_ascii_end().ends_with(b"\\") {
