@@ -59,12 +59,17 @@ fn counted(report: &Report) -> String {
     counts.iter().map(|(state, n)| format!("{n} {state}")).collect::<Vec<_>>().join(", ")
 }
 
+/// Where a commit is that the target stands on. (One may have come in by a merge.)
+const LINE: &str = "on the target's line of first parents";
+
 fn summary(report: &Report) -> String {
     let mut line = format!("{} → {}", named(&report.pin), named(&report.target));
     if let (Some(commits), Some(touching)) = (report.commits, report.touching) {
         let undone = match report.undone {
-            Some(undone) if undone == commits => ", all of which the target does not have".into(),
-            Some(undone) => format!(", {undone} of which the target does not have"),
+            Some(undone) if undone == commits => format!(", none of which is {LINE}"),
+            Some(undone) => {
+                format!(", {undone} of which {} not {LINE}", if undone == 1 { "is" } else { "are" })
+            }
             None => String::new(),
         };
         let _ = write!(

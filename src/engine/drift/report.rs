@@ -46,8 +46,8 @@ pub struct Report {
     /// the history is at hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commits: Option<usize>,
-    /// How many of them the pin has and the target has not: an older target, or
-    /// a branch that left before the pin.
+    /// How many of them are on the pin's line of first parents and not on the target's:
+    /// an older target, or a branch that left before the pin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undone: Option<usize>,
     /// How many of them touch a file that the series or its contracts rest on.

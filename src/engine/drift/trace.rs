@@ -30,7 +30,7 @@ pub struct Trace {
     pub touching: usize,
     /// How many versions there are.
     pub commits: usize,
-    /// How many of them undo a commit that the pin has and the target has not.
+    /// How many of them undo a commit of the pin's line.
     pub undone: usize,
 }
 

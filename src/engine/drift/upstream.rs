@@ -24,10 +24,10 @@ impl From<&CommitInfo> for Cause {
 /// The upstream commits between a pin and a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Those that the pin has and the target has not, the newest first: on the
-    /// way to the target they are undone.
+    /// Those on the pin's line of first parents and not on the target's, the newest
+    /// first: on the way to the target they are undone.
     pub undone: Vec<CommitInfo>,
-    /// Those that the target has and the pin has not, the oldest first.
+    /// Those on the target's line and not on the pin's, the oldest first.
     pub after: Vec<CommitInfo>,
 }
 
