@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use git2::{Commit, Error, ErrorClass, ErrorCode, ObjectType, Oid};
+use git2::{Commit, Error, ObjectType, Oid};
 
 use super::missing::find_commit;
 use super::object::{self, TreeEntry};
 use super::objects::{Handle, Objects};
 use super::store::prove;
 use super::tree::GitTree;
-use super::{GitError, to_id, to_oid};
+use super::{GitError, revision, to_id, to_oid};
 use crate::listing::Listed;
 use crate::snapshot::{Mode, ObjectId, TreePath};
 
@@ -57,44 +57,9 @@ impl History {
     /// branch, or a branch of `origin`.
     ///
     /// # Errors
-    /// It means none, or several.
+    /// It means none, or several; or what is to be read for it is damaged.
     pub fn resolve(&self, rev: &str) -> Result<ObjectId, GitError> {
-        let repository = self.objects.handle();
-        let damaged = |e| self.objects.damaged(e);
-        let (path, named) = (self.path().to_path_buf(), rev.to_owned());
-        let none = |source| GitError::NoRevision { path, rev: named, source };
-        let found = stands_for(&repository, rev).or_else(|e| match e.code() {
-            ErrorCode::NotFound => {
-                stands_for(&repository, &format!("refs/remotes/origin/{rev}")).map_err(|_| e)
-            }
-            _ => Err(e),
-        });
-        match found {
-            Ok(id) => match object::peel(&repository, id).map_err(damaged)? {
-                Some(id) => Ok(to_id(id)),
-                None => Err(none(Error::from_str("it is no commit, and no tag of one"))),
-            },
-            // Of all objects that begin so, a commit alone can be meant.
-            Err(e) if e.code() == ErrorCode::Ambiguous => {
-                let commits = begin_with(&repository, rev).map_err(damaged)?;
-                match commits[..] {
-                    [id] => Ok(id),
-                    [] => Err(none(e)),
-                    _ => {
-                        let path = self.path().to_path_buf();
-                        Err(GitError::Ambiguous { path, rev: rev.to_owned(), commits })
-                    }
-                }
-            }
-            // libgit2's own words of a name are of another class, or have a code.
-            Err(e)
-                if e.code() == ErrorCode::GenericError
-                    && matches!(e.class(), ErrorClass::None | ErrorClass::Odb) =>
-            {
-                Err(damaged(e))
-            }
-            Err(e) => Err(none(e)),
-        }
+        revision::resolve(&self.objects.handle(), self.path(), rev)
     }
 
     /// Whether the repository has the commit, be it damaged.
@@ -372,46 +337,6 @@ fn names(
     let id = ObjectId::of_blob(&text);
     seen.insert(tree, id);
     Ok(id)
-}
-
-/// The object that a name stands for, not read yet.
-fn stands_for(repository: &Handle<'_>, rev: &str) -> Result<Oid, Error> {
-    let is_id = (4..=40).contains(&rev.len()) && rev.bytes().all(|b| b.is_ascii_hexdigit());
-    let by_id = || repository.odb()?.exists_prefix(Oid::from_str(rev)?, rev.len());
-    if rev.len() == 40
-        && is_id
-        && let Ok(id) = by_id()
-    {
-        return Ok(id);
-    }
-    let reference = repository.resolve_reference_from_short_name(rev).ok();
-    if let Some(id) = reference.and_then(|reference| reference.target()) {
-        return Ok(id);
-    }
-    if is_id {
-        return by_id();
-    }
-    // A way from one to others: libgit2 goes it by itself.
-    repository.loose().read_all()?;
-    Ok(repository.revparse_single(rev)?.id())
-}
-
-/// The commits whose ids begin with these digits, in the order of their ids.
-fn begin_with(repository: &Handle<'_>, digits: &str) -> Result<Vec<ObjectId>, Error> {
-    let objects = repository.odb()?;
-    let mut found = Vec::new();
-    objects.foreach(|id| {
-        if id.to_string().starts_with(&digits.to_ascii_lowercase()) {
-            found.push(*id);
-        }
-        true
-    })?;
-    let is_commit =
-        |id: &Oid| objects.read_header(*id).is_ok_and(|(_, kind)| kind == ObjectType::Commit);
-    let mut commits: Vec<ObjectId> = found.into_iter().filter(is_commit).map(to_id).collect();
-    commits.sort();
-    commits.dedup();
-    Ok(commits)
 }
 
 fn info(commit: &Commit<'_>) -> CommitInfo {

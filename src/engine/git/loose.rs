@@ -3,12 +3,14 @@
 //! libgit2 never comes to an end of one whose zlib stream is cut short. So they are read
 //! here, and libgit2 is let at one, or at names that lead to any, when it was seen to end.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
 
 use flate2::read::ZlibDecoder;
-use git2::{Error, ObjectType, Oid, Repository};
+use git2::{Error, ObjectType, Odb, Oid, Repository};
+use rustix::fs::OFlags;
 
 /// The loose objects of a repository. Their folders are those that were there when it
 /// was opened: git gives an object its name when the file is whole.
@@ -33,22 +35,30 @@ impl Loose {
         Self { folders: object_folders(repository).into_iter().map(with_bytes).collect() }
     }
 
-    /// An object's kind and bytes, not hashed yet; nothing where no file is its own.
+    /// An object's kind and bytes, not hashed yet; nothing where no file is its own, or
+    /// its file is damaged and a pack has it whole: libgit2 asks the packs first.
     pub(super) fn read(&self, id: Oid) -> Result<Option<(ObjectType, Vec<u8>)>, Error> {
         let first = usize::from(id.as_bytes()[0]);
-        for (folder, _) in self.folders.iter().filter(|(_, bytes)| bytes[first]) {
+        for (at, (folder, bytes)) in self.folders.iter().enumerate() {
+            if !bytes[first] {
+                continue;
+            }
             let digits = id.to_string();
             let path = folder.join(&digits[..2]).join(&digits[2..]);
-            match fs::read(&path) {
-                Ok(packed) => {
-                    let broken = || {
-                        Error::from_str(&format!("{} is cut short, or no object", path.display()))
-                    };
-                    return unpack(&packed).map(Some).ok_or_else(broken);
-                }
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(Error::from_str(&format!("{}: {e}", path.display()))),
-            }
+            let fault = match whole_file(&path) {
+                Ok(packed) => match unpack(&packed) {
+                    Some(object) => return Ok(Some(object)),
+                    None => format!("{} is cut short, or no object", path.display()),
+                },
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => format!("{}: {e}", path.display()),
+            };
+            // The packs of its own folder, then those of all that it borrows from.
+            let asked_first = if at == 0 { &self.folders[..1] } else { &self.folders };
+            return match is_packed(asked_first, id) {
+                true => Ok(None),
+                false => Err(Error::from_str(&fault)),
+            };
         }
         Ok(None)
     }
@@ -70,6 +80,36 @@ impl Loose {
     }
 }
 
+/// What is in a file. A pipe of its name is none, and would be waited for.
+fn whole_file(path: &Path) -> io::Result<Vec<u8>> {
+    let at_once = OFlags::NONBLOCK.bits().cast_signed();
+    let mut file: File = OpenOptions::new().read(true).custom_flags(at_once).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether a pack of these folders has the object, and gives it.
+fn is_packed(folders: &[(PathBuf, [bool; 256])], id: Oid) -> bool {
+    // libgit2 opens folders of objects: these have the packs, and nothing loose.
+    let Ok(packs) = tempfile::tempdir() else { return false };
+    let Ok(objects) = Odb::new() else { return false };
+    for (at, (folder, _)) in folders.iter().enumerate() {
+        let alone = packs.path().join(at.to_string());
+        let linked = fs::create_dir(&alone)
+            .and_then(|()| symlink(folder.join("pack"), alone.join("pack")))
+            .is_ok();
+        let name = alone.to_str().filter(|_| linked);
+        if name.is_none_or(|name| objects.add_disk_alternate(name).is_err()) {
+            return false;
+        }
+    }
+    objects.read(id).is_ok()
+}
+
 /// `kind length NUL`, and so many bytes.
 fn unpack(packed: &[u8]) -> Option<(ObjectType, Vec<u8>)> {
     let mut bytes = Vec::new();
@@ -81,19 +121,32 @@ fn unpack(packed: &[u8]) -> Option<(ObjectType, Vec<u8>)> {
     (bytes.len() == length).then_some((kind, bytes))
 }
 
-/// A repository's folder of objects, and those that it borrows from.
+/// How far git goes from a repository to one that it borrows from, and on.
+const BORROWS: usize = 5;
+
+/// A repository's folder of objects, and those that it borrows from, each once. One that
+/// is not there is among them.
 pub(super) fn object_folders(repository: &Repository) -> Vec<PathBuf> {
-    let mut folders = vec![repository.commondir().join("objects")];
-    let mut at = 0;
-    while let Some(folder) = folders.get(at).cloned() {
-        let borrowed = fs::read_to_string(folder.join("info/alternates")).unwrap_or_default();
-        for other in borrowed.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            let other = folder.join(other);
-            if !folders.contains(&other) {
-                folders.push(other);
+    let mut folders = vec![real(repository.commondir().join("objects"))];
+    let mut from = 0;
+    for _ in 0..BORROWS {
+        let to = folders.len();
+        for at in from..to {
+            let folder = folders[at].clone();
+            let borrowed = fs::read_to_string(folder.join("info/alternates")).unwrap_or_default();
+            for other in borrowed.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+                let other = real(folder.join(other));
+                if !folders.contains(&other) {
+                    folders.push(other);
+                }
             }
         }
-        at += 1;
+        from = to;
     }
     folders
+}
+
+/// The folder itself, however it is spelled.
+fn real(folder: PathBuf) -> PathBuf {
+    folder.canonicalize().unwrap_or(folder)
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use git2::{Commit, Error, ErrorCode, ObjectType, Oid, Repository};
+use git2::{Commit, Error, ErrorCode, ObjectType, Oid, Reference, Repository};
 use sha1::{Digest, Sha1};
 
 use super::loose::object_folders;
@@ -37,12 +37,40 @@ pub(super) fn find_commit<'r>(
     if is_there(repository, id) || is_named(repository, id) {
         return Err(super::damaged(path, source));
     }
-    Err(match broken_pack(repository) {
-        Some(what) => {
-            GitError::Damaged { path: path.to_path_buf(), source: Error::from_str(&what) }
-        }
+    Err(match fault(repository) {
+        Some(source) => GitError::Damaged { path: path.to_path_buf(), source },
         None => none(),
     })
+}
+
+/// What is wrong with a repository that does not find an object: a part of it is not
+/// there, or cannot be used. Nothing where it has all that it names.
+pub(super) fn fault(repository: &Repository) -> Option<Error> {
+    let folders = object_folders(repository);
+    let gone = folders.iter().find(|folder| !folder.is_dir());
+    let gone = gone.map(|folder| {
+        format!("objects are borrowed from {}, which is not there", folder.display())
+    });
+    let what = gone.or_else(|| broken_pack(&folders)).or_else(|| lost(repository))?;
+    Some(Error::from_str(&what))
+}
+
+/// What is wrong with a ref: it cannot be read, or its object is nowhere. (What a partial
+/// clone left out, no ref stands on.)
+fn lost(repository: &Repository) -> Option<String> {
+    let named = |found: Result<Reference<'_>, Error>| match found {
+        Ok(reference) => {
+            let id = reference.target().filter(|id| !is_there(repository, *id))?;
+            let name = String::from_utf8_lossy(reference.name_bytes()).into_owned();
+            Some(format!("{name} stands on {id}, which is not there"))
+        }
+        Err(e) => Some(e.message().to_owned()),
+    };
+    let head = repository.find_reference("HEAD");
+    match repository.references() {
+        Ok(mut references) => references.find_map(named).or_else(|| named(head)),
+        Err(e) => Some(e.message().to_owned()),
+    }
 }
 
 fn is_there(repository: &Repository, id: Oid) -> bool {
@@ -50,7 +78,7 @@ fn is_there(repository: &Repository, id: Oid) -> bool {
 }
 
 /// Whether a ref stands on the commit, or the history is cut off at it.
-fn is_named(repository: &Handle<'_>, id: Oid) -> bool {
+pub(super) fn is_named(repository: &Handle<'_>, id: Oid) -> bool {
     let is_tag_of = |(kind, bytes): (ObjectType, Arc<[u8]>)| {
         kind == ObjectType::Tag && object::tagged(&bytes) == Some(id)
     };
@@ -64,8 +92,8 @@ fn is_named(repository: &Handle<'_>, id: Oid) -> bool {
 }
 
 /// What is wrong with the first pack that cannot be used. libgit2 passes it over.
-fn broken_pack(repository: &Repository) -> Option<String> {
-    object_folders(repository).iter().find_map(|folder| {
+fn broken_pack(folders: &[PathBuf]) -> Option<String> {
+    folders.iter().find_map(|folder| {
         let items = fs::read_dir(folder.join("pack")).into_iter().flatten();
         let paths = items.filter_map(|item| Some(item.ok()?.path()));
         let is_pack = |path: &PathBuf| {
@@ -77,13 +105,15 @@ fn broken_pack(repository: &Repository) -> Option<String> {
             paths.filter(is_pack).map(|path| path.with_extension("pack")).collect();
         packs.sort();
         packs.dedup();
-        packs.iter().find_map(|pack| Some(format!("{}: {}", pack.display(), fault(pack).err()?)))
+        packs
+            .iter()
+            .find_map(|pack| Some(format!("{}: {}", pack.display(), pack_fault(pack).err()?)))
     })
 }
 
 /// Fails with what keeps git from finding objects in a pack: its index is not as it was
 /// written, or the pack is not the index's.
-fn fault(pack: &Path) -> Result<(), String> {
+fn pack_fault(pack: &Path) -> Result<(), String> {
     use std::io::{Read, Seek, SeekFrom};
     let unread = |name: &str| {
         let name = name.to_owned();

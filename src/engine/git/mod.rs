@@ -18,6 +18,7 @@ mod mirror;
 mod missing;
 mod object;
 mod objects;
+mod revision;
 mod store;
 mod tree;
 

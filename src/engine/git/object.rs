@@ -23,9 +23,12 @@ pub(super) fn any(repository: &Handle<'_>, id: Oid) -> Result<(ObjectType, Arc<[
         found if found == to_id(id) => Ok((kind, bytes.into())),
         _ => Err(Error::from_str(&format!("the object {id} has other bytes"))),
     };
-    if let Some((kind, bytes)) = repository.loose().read(id)? {
-        return check(kind, &bytes);
+    if let Some((kind, bytes)) = repository.loose().read(id)?
+        && let Ok(found) = check(kind, &bytes)
+    {
+        return Ok(found);
     }
+    // A pack may have it whole.
     let odb = repository.odb()?;
     let object = odb.read(id)?;
     check(object.kind(), object.data())

@@ -164,7 +164,14 @@ fn drift_fetched() {
 
 fn drift_unknown() {
     let bump = Bump::new();
-    bump.run(&["drift", "--to", "v9"]).assert_status(2);
+    for target in ["v9", "", " ", "~1", "^", "-"] {
+        for command in ["drift", "rebase"] {
+            let run = bump.run(&[command, &format!("--to={target}")]);
+            run.assert_status(2);
+            let told = format!("`{target}` is no commit, tag or branch here");
+            assert!(run.stderr().contains(&told), "{}", run.shown());
+        }
+    }
     let run = bump.tool.run(["drift", "--to", "v9"]);
     run.assert_status(4);
 }

@@ -1,6 +1,7 @@
 //! Clones that are damaged: none is said to lack what it lost, and none is read for ever.
 
 use std::path::Path;
+use std::process::Command;
 
 use mlx_overlay_engine::git::{GitError, History};
 use mlx_overlay_engine::snapshot::{ObjectId, Tree, TreePath};
@@ -13,6 +14,10 @@ pub fn add(suite: &mut Suite) {
     let git = || [Need::program("git", "git")];
     suite.test_needing("damage/a commit that a clone lost is no missing one", git(), lost_commit);
     suite.test_needing("damage/an object that is cut short comes to an end", git(), half_objects);
+    suite.test_needing("damage/what no name leads to does not count", git(), aside);
+    suite.test_needing("damage/a pack has what lies damaged beside it", git(), packed_too);
+    suite.test_needing("damage/a name that damage hides is no wrong one", git(), hidden_names);
+    suite.test_needing("damage/folders of objects that lead to each other", git(), alternates);
 }
 
 /// Damage hides a commit; the clone is not said to lack it.
@@ -136,6 +141,141 @@ fn half_objects() {
     let history = History::open(setting.upstream.path()).unwrap();
     damaged(&history.resolve("release").unwrap_err(), "a tag");
     assert!(history.commit(ObjectId::of_blob(b"")).is_err());
+}
+
+/// An object that is damaged, and on no way from the names.
+fn aside() {
+    let setting = Setting::new();
+    let file = setting.upstream.path().join("unrelated");
+    std::fs::write(&file, "unrelated ".repeat(99)).unwrap();
+    let blob = setting.upstream.git(&["hash-object", "-w", "unrelated"]);
+    setting.upstream.halve(&blob);
+    let history = History::open(setting.upstream.path()).unwrap();
+    for name in
+        ["main~2", "main~", "main^1~2", "main~1^2", "main^0", "release^{}", "main^{commit}~3"]
+    {
+        assert_eq!(
+            history.resolve(name).unwrap(),
+            setting.upstream.id(&format!("{name}^{{commit}}"))
+        );
+    }
+    for name in ["main~9", "main^2", "mian", "mian~1"] {
+        let none = history.resolve(name).unwrap_err();
+        assert!(matches!(none, GitError::NoRevision { .. }), "{name}: {}", chain(&none));
+    }
+}
+
+/// A file of an object's that is damaged, where a pack has the object whole.
+fn packed_too() {
+    let setting = Setting::new();
+    let object = setting.upstream.loose("main~1");
+    let borrowed = tempfile::tempdir().unwrap();
+    git(
+        borrowed.path(),
+        &["clone", "-q", "-s", &setting.upstream.path().display().to_string(), "."],
+    );
+    setting.upstream.git(&["repack", "-q", "-a"]);
+    let spoils: [fn(&Path); 4] = [
+        |object| {
+            let bytes = std::fs::read(object).unwrap();
+            std::fs::remove_file(object).unwrap();
+            std::fs::write(object, &bytes[..bytes.len() / 2]).unwrap();
+        },
+        |object| std::fs::remove_file(object).and_then(|()| std::fs::create_dir(object)).unwrap(),
+        |object| {
+            std::fs::remove_dir(object).unwrap();
+            assert!(Command::new("mkfifo").arg(object).status().unwrap().success());
+        },
+        |object| std::fs::remove_file(object).and_then(|()| std::fs::write(object, "")).unwrap(),
+    ];
+    let id = |setting: &Setting| setting.upstream.id("main~1");
+    let wanted = id(&setting);
+    for spoil in spoils {
+        spoil(&object);
+        for clone in [setting.upstream.path(), borrowed.path()] {
+            let history = History::open(clone).unwrap();
+            assert_eq!(history.resolve("main~1").unwrap(), wanted);
+            history.prove(wanted, history.commit(wanted).unwrap().tree).unwrap();
+        }
+    }
+    // A pipe that is all there is of it is not waited for.
+    let setting = Setting::new();
+    let object = setting.upstream.loose("main~1");
+    std::fs::remove_file(&object).unwrap();
+    assert!(Command::new("mkfifo").arg(&object).status().unwrap().success());
+    let history = History::open(setting.upstream.path()).unwrap();
+    for name in ["main~1", "main~2", "main@{0}"] {
+        let error = history.resolve(name).unwrap_err();
+        assert!(matches!(error, GitError::Damaged { .. }), "{name}: {}", chain(&error));
+    }
+}
+
+/// A name that means none, or that cannot be told to.
+fn hidden_names() {
+    let setting = Setting::new();
+    let damaged = |clone: &Path, names: &[&str], what: &str| {
+        let history = History::open(clone).unwrap();
+        for name in names {
+            let error = history.resolve(name).unwrap_err();
+            let told = chain(&error);
+            assert!(matches!(error, GitError::Damaged { .. }), "{what}: {name}: {told}");
+        }
+        let none = history.resolve("mian").unwrap_err();
+        assert!(matches!(none, GitError::NoRevision { .. }), "{what}: {}", chain(&none));
+    };
+    let id = setting.upstream.git(&["rev-parse", "main~2"]);
+    let clone = cloned(&setting, &["--bare"]);
+    for item in std::fs::read_dir(clone.path().join("objects/pack")).unwrap() {
+        let path = item.unwrap().path();
+        if path.extension().is_some_and(|e| e == "idx") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    let names = ["main", "HEAD", "HEAD~1", "main~3", "release", &id, &id[..7], "main@{0}"];
+    damaged(clone.path(), &names, "no index");
+
+    let clone = cloned(&setting, &["--bare"]);
+    for (file, names) in
+        [("refs/heads/main", &["main", "HEAD", "main~1"][..]), ("HEAD", &["HEAD", "@"])]
+    {
+        let path = clone.path().join(file);
+        let was = std::fs::read(&path).ok();
+        for bytes in [&b""[..], b"junk", b"\0\xff\xfe"] {
+            std::fs::write(&path, bytes).unwrap();
+            damaged(clone.path(), names, file);
+        }
+        was.map_or_else(|| std::fs::remove_file(&path), |was| std::fs::write(&path, was)).unwrap();
+    }
+
+    // A ref that stands on what is not there tells that packs are gone.
+    std::fs::remove_dir_all(clone.path().join("objects/pack")).unwrap();
+    git(clone.path(), &["tag", "-d", "release"]);
+    let error = setting.import(&clone.path().display().to_string()).unwrap_err();
+    assert!(matches!(error, GitError::Damaged { .. }), "{}", chain(&error));
+}
+
+/// A chain of folders that comes back to where it began, and one with a link missing.
+fn alternates() {
+    let setting = Setting::new();
+    let folders = [(); 3].map(|()| cloned(&setting, &["--bare"]));
+    let file = |at: usize| folders[at].path().join("objects/info/alternates");
+    let objects = |at: usize| folders[at].path().join("objects").display().to_string();
+    let other = ObjectId::of_blob(b"");
+    let none = |at: usize| History::open(folders[at].path()).unwrap().commit(other).unwrap_err();
+    std::fs::write(file(0), "../objects\n../../objects/../objects\n../objects/pack/..\n").unwrap();
+    assert!(!matches!(none(0), GitError::NoCommit { .. }), "a folder that is not there");
+    std::fs::write(file(0), "../objects\n../objects/pack/..\n").unwrap();
+    assert!(matches!(none(0), GitError::NoCommit { .. }), "{}", chain(&none(0)));
+    for at in 0..3 {
+        std::fs::write(file(at), format!("{}\n../objects\n", objects((at + 1) % 3))).unwrap();
+    }
+    for (at, folder) in folders.iter().enumerate() {
+        assert!(matches!(none(at), GitError::NoCommit { .. }), "{}", chain(&none(at)));
+        assert!(History::open(folder.path()).unwrap().resolve("main~1").is_ok());
+    }
+    std::fs::write(file(0), "/no/such/folder\n").unwrap();
+    let told = chain(&none(0));
+    assert!(told.contains("is damaged") && told.contains("/no/such/folder"), "{told}");
 }
 
 fn flip(file: &Path, at: usize) {

@@ -31,6 +31,17 @@ fn names() {
     }
     let none = history.resolve("no-such-branch").unwrap_err();
     assert!(none.to_string().contains("`no-such-branch` is no commit"), "{none}");
+    // None of these is a name, whatever a clone stands on.
+    for name in
+        ["", " ", "~", "~1", "^", "^1", "-", "@{", "..", "/", "main..main", "refs/", "main "]
+    {
+        let none = history.resolve(name);
+        assert!(matches!(none, Err(GitError::NoRevision { .. })), "{name:?}: {none:?}");
+    }
+    let described = repository.git(&["describe", "main"]);
+    for name in ["@", "HEAD", "@~0", &described, "main@{0}", ":/Last"] {
+        assert_eq!(history.resolve(name).unwrap(), repository.id("main"), "{name}");
+    }
     let tree = history.resolve("main^{tree}");
     assert!(matches!(tree, Err(GitError::NoRevision { .. })), "{tree:?}");
     // A clone's branches are those of its origin.
