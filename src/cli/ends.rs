@@ -210,18 +210,23 @@ fn history(args: &EndArgs, pin: &Pin, ui: &mut Ui) -> Result<Option<History>, Co
     };
     if network(ui) == Network::Allowed {
         let url = from.unwrap_or(&pin.upstream);
-        mirror.update(url, args.to(), pin.commit, Limits::default(), &Teller::new(ui)).map_err(
-            |e| match e {
-                GitError::Cache(error) => error.into(),
-                error => missing(error.into()),
-            },
-        )?;
-    } else if mirror.is_empty() {
-        return Err(missing(anyhow::anyhow!(
-            "upstream's history was never fetched, and the network is off limits"
-        )));
+        let updated =
+            mirror.update(url, args.to(), pin.commit, Limits::default(), &Teller::new(ui));
+        let fault = updated.map_err(|e| match e {
+            error @ (GitError::Cache(_) | GitError::Damaged { .. }) => error.into(),
+            error => missing(error.into()),
+        })?;
+        if let Some(fault) = fault {
+            ui.note(format!(
+                "upstream's history in the cache was damaged ({fault}); it is fetched again, and whole"
+            ));
+        }
     }
-    Ok(Some(History::open(mirror.path())?))
+    mirror.open()?.map(Some).ok_or_else(|| {
+        missing(anyhow::anyhow!(
+            "upstream's history was never fetched, and the network is off limits"
+        ))
+    })
 }
 
 /// A tree that holds less than half of the pin's paths is another one than was meant.

@@ -93,9 +93,14 @@ fn cache_of_another() {
     }
     let doctor = project.tool.run(["doctor", "--offline"]);
     assert!(doctor.stdout().contains("try: chown -R \"$(id -u)\" /"), "{}", doctor.shown());
+    // With a clone at hand there is a way to the pin, and still no place for it.
+    let clone = [("MLX_OVERLAY_UPSTREAM", "clone")];
+    project.tool.run_with(&clone, ["apply"]).assert_status(5);
+    project.tool.run_with(&clone, ["doctor", "--offline"]).assert_status(1);
     project.tool.run(["pin"]).assert_status(0);
     // As it says.
     give(&cache, 0);
+    project.tool.run_with(&clone, ["doctor", "--offline"]).assert_status(0);
     project.tool.run(["fetch", "--offline"]).assert_status(0);
 }
 

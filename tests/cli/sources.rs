@@ -130,6 +130,12 @@ fn mistyped() {
     run.assert_status(4);
     let told = "part: a partial clone, which has not all objects";
     assert!(run.stderr().contains(told), "{}", run.shown());
+    // Of one without trees it is told by the same folder, whatever is read there.
+    let bare = ["clone", "-q", "--no-checkout", "--filter", "tree:0", &url, "../bare/part"];
+    git(&clone, &bare);
+    let run = project.tool.run(["drift", "--to", "main", "--from", "bare/part"]);
+    run.assert_status(4);
+    assert!(run.stderr().contains(told) && !run.stderr().contains(".git"), "{}", run.shown());
     let other = project.tool.path("other");
     fs::create_dir(&other).unwrap();
     git(&other, &["init", "-q"]);

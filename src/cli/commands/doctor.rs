@@ -33,7 +33,7 @@ pub struct Args {}
 pub fn run(_: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     ui.only(&[Format::Text, Format::Json])?;
     let pin = pin();
-    let mut findings = vec![cache(), objects(&pin, ui), upstream(&pin, ui)];
+    let mut findings = vec![cache(&pin), objects(&pin, ui), upstream(&pin, ui)];
     let machine = Machine::this(std::env::var_os("PATH").unwrap_or_default());
     findings.extend(machine.examine());
     findings.push(pip(ui));
@@ -108,25 +108,39 @@ fn objects(pin: &Result<Pin, String>, ui: &Ui) -> Finding {
     match whole {
         Ok(Some(path)) => finding(Some(path), None, ""),
         Ok(None) => finding(None, Some("not all in the cache yet".to_owned()), fetch),
-        Err(ref error @ GitError::Cache(CacheError::Owner { ref path, .. })) => {
-            let chown = format!("chown -R \"$(id -u)\" {}", word(&path.display().to_string()));
-            finding(None, Some(message(error)), &chown)
-        }
-        Err(ref error @ GitError::Cache(_)) => finding(None, Some(message(error)), ANOTHER_CACHE),
+        Err(GitError::Cache(error)) => finding(None, Some(message(&error)), &usable_again(&error)),
         Err(error) => finding(None, Some(message(&error)), fetch),
     }
 }
 
-fn cache() -> Finding {
-    match Cache::of_user() {
-        Ok(cache) => examine_cache(&cache),
-        Err(e) => Finding {
-            name: "cache folder",
-            purpose: Purpose::Apply,
-            found: None,
-            why: Some(message(&e)),
-            mend: Some(ANOTHER_CACHE.into()),
-        },
+fn cache(pin: &Result<Pin, String>) -> Finding {
+    let unusable = |error: &CacheError| Finding {
+        name: "cache folder",
+        purpose: Purpose::Apply,
+        found: None,
+        why: Some(message(error)),
+        mend: Some(usable_again(error)),
+    };
+    let cache = match Cache::of_user() {
+        Ok(cache) => cache,
+        Err(error) => return unusable(&error),
+    };
+    let finding = examine_cache(&cache);
+    let tree = |pin: &Pin| Store::new(&cache, &pin.upstream).tree(pin.commit, pin.tree);
+    match pin.as_ref().map(tree) {
+        // Whatever has the pin is brought there first.
+        Ok(Err(GitError::Cache(ref error))) if finding.found.is_some() => unusable(error),
+        _ => finding,
+    }
+}
+
+/// What mends that the cache cannot be used.
+fn usable_again(error: &CacheError) -> String {
+    match error {
+        CacheError::Owner { path, .. } => {
+            format!("chown -R \"$(id -u)\" {}", word(&path.display().to_string()))
+        }
+        _ => ANOTHER_CACHE.to_owned(),
     }
 }
 

@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{Direction, ErrorCode, FetchPrune, Repository};
+use git2::{Direction, Error, ErrorCode, FetchPrune, Repository};
 
 use super::import::{self, Limits};
 use super::loose::Loose;
-use super::store::{in_cache, place, prove};
-use super::{GitError, History, to_oid};
-use crate::cache::{self, Cache, Lock};
+use super::store::{Store, in_cache, place, prove};
+use super::{GitError, History, missing, to_oid};
+use crate::cache::{self, Cache};
 use crate::progress::{Event, Progress};
 use crate::secret::hidden;
 use crate::snapshot::ObjectId;
+use crate::stored::message;
 
 /// A bare repository with upstream's default branch, its tags, and the branches
 /// that were asked for. Making one touches nothing.
@@ -43,11 +44,41 @@ impl Mirror {
         history.resolve(&name).is_ok()
     }
 
-    /// Whether nothing was ever fetched into it.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        let head = History::open(&self.path).and_then(|history| history.resolve("HEAD"));
-        matches!(head, Err(GitError::Open { .. } | GitError::NoRevision { .. }))
+    /// The history, as it is here; nothing where none was ever fetched.
+    ///
+    /// # Errors
+    /// The repository is damaged, or another user's.
+    pub fn open(&self) -> Result<Option<History>, GitError> {
+        if let Some(source) = self.fault()? {
+            return Err(GitError::Damaged { path: self.path.clone(), source });
+        }
+        let fetched = |repository: Repository| Ok(repository.references()?.next().is_some());
+        match Repository::open(&self.path).and_then(fetched) {
+            Ok(true) => History::open(&self.path).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// What is wrong with the repository, as far as it shows without reading its packs.
+    fn fault(&self) -> Result<Option<Error>, GitError> {
+        if self.path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let repository = match Repository::open(&self.path) {
+            Ok(repository) => repository,
+            Err(e) if e.code() == ErrorCode::Owner => {
+                return Err(in_cache(super::unopened(&self.path, e)));
+            }
+            Err(e) => return Ok(Some(e)),
+        };
+        let head = repository.find_reference("HEAD").ok();
+        let branch = head.and_then(|head| head.symbolic_target().ok().flatten().map(str::to_owned));
+        let files = ["FETCH_HEAD", "packed-refs", "shallow"].into_iter().chain(branch.as_deref());
+        // libgit2 takes each for one that is not there.
+        let folder = files.map(|name| self.path.join(name)).find(|file| file.is_dir());
+        let folder = folder.map(|file| Error::from_str(&format!("{} is a folder", file.display())));
+        let fault = folder.or_else(|| missing::fault(&repository));
+        Ok(fault.or_else(|| Loose::of(&repository).read_all().err()))
     }
 
     /// Whether it has the commit.
@@ -69,6 +100,9 @@ impl Mirror {
     /// tags, and the branch or the commit that `rev` means; and `pin`, where no
     /// branch leads to it. Waits while another process does so.
     ///
+    /// A repository that is damaged has nothing that upstream has not: another is made
+    /// aside, and takes its place. What was wrong is given then.
+    ///
     /// # Errors
     /// The server cannot be reached or goes silent, or the cache cannot be
     /// written. A commit that the server does not give is no error: whoever
@@ -80,31 +114,53 @@ impl Mirror {
         pin: ObjectId,
         limits: Limits,
         progress: &dyn Progress,
-    ) -> Result<(), GitError> {
-        cache::make(self.path.parent().expect("the mirror is in a folder of the cache"))?;
-        let _lock = Lock::wait(&self.path.with_extension("lock"), "fetching", progress)?;
-        let repository = match Repository::open(&self.path) {
-            Err(e) if e.code() != ErrorCode::Owner => Repository::init_bare(&self.path),
-            opened => opened,
+    ) -> Result<Option<String>, GitError> {
+        let place = Store::at(self.path.clone());
+        let _lock = place.lock(progress)?;
+        place.settle()?;
+        let update = |repository: &Repository| {
+            progress
+                .tell(Event::Begin(&format!("fetching upstream's history from {}", hidden(url))));
+            let updated = fetch_all(repository, url, rev, pin, limits, progress);
+            progress.tell(Event::End);
+            updated
         };
-        let repository = repository.map_err(|e| in_cache(super::unopened(&self.path, e)))?;
-        // libgit2 walks through what is there, to tell the server of it.
-        let read = Loose::of(&repository).read_all();
-        read.map_err(|source| GitError::Damaged { path: self.path.clone(), source })?;
-        progress.tell(Event::Begin(&format!("fetching upstream's history from {}", hidden(url))));
-        let fetched = fetch(&repository, url, rev, limits, progress);
-        let named = rev.parse().ok().filter(|id| *id != pin);
-        let by_id = fetched.and_then(|()| {
-            for id in named.into_iter().chain([pin]) {
-                if repository.find_commit(to_oid(id)).is_err() {
-                    fetch_commit(&repository, url, id, limits, progress)?;
-                }
+        let Some(fault) = self.fault()? else {
+            let repository = Repository::open(&self.path).or_else(|_| place.make())?;
+            return update(&repository).map(|()| None);
+        };
+        let aside = place.aside();
+        let anew = aside.make().and_then(|repository| update(&repository));
+        match anew.and_then(|()| place.give_way(&aside)) {
+            Ok(()) => Ok(Some(fault.message().to_owned())),
+            Err(error) => {
+                // What is left is found and cleared by the next update.
+                let _ = cache::remove(aside.path());
+                let GitError::Unreachable { .. } = error else { return Err(error) };
+                let both = format!("{}; {}", fault.message(), message(&error));
+                Err(GitError::Damaged { path: self.path.clone(), source: Error::from_str(&both) })
             }
-            Ok(())
-        });
-        progress.tell(Event::End);
-        by_id
+        }
     }
+}
+
+/// Fetches what is new of a server's, and by their ids what `rev` and `pin` lack then.
+fn fetch_all(
+    into: &Repository,
+    url: &str,
+    rev: &str,
+    pin: ObjectId,
+    limits: Limits,
+    progress: &dyn Progress,
+) -> Result<(), GitError> {
+    fetch(into, url, rev, limits, progress)?;
+    let named = rev.parse().ok().filter(|id| *id != pin);
+    for id in named.into_iter().chain([pin]) {
+        if into.find_commit(to_oid(id)).is_err() {
+            fetch_commit(into, url, id, limits, progress)?;
+        }
+    }
+    Ok(())
 }
 
 fn fetch(

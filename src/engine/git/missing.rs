@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use git2::{Commit, Error, ErrorCode, ObjectType, Oid, Reference, Repository};
 use sha1::{Digest, Sha1};
+use walkdir::WalkDir;
 
 use super::loose::object_folders;
 use super::objects::Handle;
@@ -38,7 +39,7 @@ pub(super) fn find_commit<'r>(
         return Err(super::damaged(path, source));
     }
     Err(match fault(repository) {
-        Some(source) => GitError::Damaged { path: path.to_path_buf(), source },
+        Some(source) => super::damaged(path, source),
         None => none(),
     })
 }
@@ -58,19 +59,28 @@ pub(super) fn fault(repository: &Repository) -> Option<Error> {
 /// What is wrong with a ref: it cannot be read, or its object is nowhere. (What a partial
 /// clone left out, no ref stands on.)
 fn lost(repository: &Repository) -> Option<String> {
-    let named = |found: Result<Reference<'_>, Error>| match found {
-        Ok(reference) => {
-            let id = reference.target().filter(|id| !is_there(repository, *id))?;
-            let name = String::from_utf8_lossy(reference.name_bytes()).into_owned();
-            Some(format!("{name} stands on {id}, which is not there"))
-        }
-        Err(e) => Some(e.message().to_owned()),
+    let stands = |reference: &Reference<'_>| {
+        let id = reference.target().filter(|id| !is_there(repository, *id))?;
+        let name = String::from_utf8_lossy(reference.name_bytes()).into_owned();
+        Some(format!("{name} stands on {id}, which is not there"))
     };
-    let head = repository.find_reference("HEAD");
-    match repository.references() {
-        Ok(mut references) => references.find_map(named).or_else(|| named(head)),
-        Err(e) => Some(e.message().to_owned()),
-    }
+    // libgit2 passes over the files that it cannot read.
+    let top = repository.commondir();
+    let files = WalkDir::new(top.join("refs")).into_iter().filter_map(Result::ok);
+    let files = files.filter(|item| item.file_type().is_file());
+    let names =
+        files.filter_map(|item| Some(item.path().strip_prefix(top).ok()?.to_str()?.to_owned()));
+    let head = Some("HEAD".to_owned());
+    let unread = head.into_iter().chain(names).find_map(|name| {
+        let error = repository.find_reference(&name).err()?;
+        (error.code() == ErrorCode::GenericError).then(|| error.message().to_owned())
+    });
+    unread
+        .or_else(|| match repository.references() {
+            Ok(references) => references.map_while(Result::ok).find_map(|found| stands(&found)),
+            Err(e) => Some(e.message().to_owned()),
+        })
+        .or_else(|| stands(&repository.find_reference("HEAD").ok()?))
 }
 
 fn is_there(repository: &Repository, id: Oid) -> bool {

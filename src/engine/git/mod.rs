@@ -224,8 +224,12 @@ fn unopened(path: &Path, source: git2::Error) -> GitError {
 
 /// An object of the repository at `path` is missing or has other bytes.
 fn damaged(path: &Path, source: git2::Error) -> GitError {
-    let path = path.to_path_buf();
-    match source.code() == git2::ErrorCode::NotFound && is_partial(&path).unwrap_or(false) {
+    let is_partial =
+        source.code() == git2::ErrorCode::NotFound && is_partial(path).unwrap_or(false);
+    // A clone is told by its folder, however it was found.
+    let folder = path.parent().filter(|_| path.file_name().is_some_and(|name| name == ".git"));
+    let path = folder.filter(|folder| *folder != Path::new("")).unwrap_or(path).to_path_buf();
+    match is_partial {
         true => GitError::PartialClone { path },
         false => GitError::Damaged { path, source },
     }

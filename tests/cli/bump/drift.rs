@@ -155,6 +155,16 @@ fn drift_fetched() {
     // What was fetched serves without the network; with it a branch is new.
     assert_eq!(commits(&["drift", "--to", "main", "--offline"]).0, bump.commits[4]);
     assert_eq!(commits(&["drift", "--to", "main"]).0, git(&clone, &["rev-parse", "HEAD"]));
+    let cache = fs::read_dir(bump.tool.path(".cache/git")).unwrap();
+    let mut kept = cache.map(|item| item.unwrap().path());
+    let mirror = kept.find(|path| path.join("refs/heads/main").exists()).unwrap();
+    fs::write(mirror.join("refs/heads/main"), "").unwrap();
+    let damaged = alone(&["drift", "--to", "main", "--offline"]);
+    damaged.assert_status(5);
+    assert!(damaged.stderr().contains(".history.git`: it is fetched again"), "{}", damaged.shown());
+    let mended = alone(&["drift", "--to", "main"]);
+    assert!(mended.stderr().contains("in the cache was damaged"), "{}", mended.shown());
+    assert!(alone(&["drift", "--to", "main", "--offline"]).stderr().is_empty());
     fs::rename(clone.join(".git"), clone.join("gone")).unwrap();
     alone(&["rebase", "--to", &bump.commits[1]]).assert_status(0);
     let applied = alone(&["apply", "--format", "json", "--offline"]);

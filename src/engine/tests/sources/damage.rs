@@ -1,13 +1,15 @@
 //! Clones that are damaged: none is said to lack what it lost, and none is read for ever.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mlx_overlay_engine::git::{GitError, History};
+use mlx_overlay_engine::progress::Silent;
 use mlx_overlay_engine::snapshot::{ObjectId, Tree, TreePath};
+use overlay_tests_support::server::Fault;
 use overlay_tests_support::{Need, Suite};
 
-use crate::git::{Setting, chain, cloned};
+use crate::git::{QUICK, Setting, chain, cloned};
 use crate::repository::git;
 
 pub fn add(suite: &mut Suite) {
@@ -17,8 +19,12 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("damage/what no name leads to does not count", git(), aside);
     suite.test_needing("damage/a pack has what lies damaged beside it", git(), packed_too);
     suite.test_needing("damage/a name that damage hides is no wrong one", git(), hidden_names);
+    suite.test_needing("damage/a mirror is made anew", git(), mirror);
     suite.test_needing("damage/folders of objects that lead to each other", git(), alternates);
 }
+
+/// What is damaged, and how.
+type Spoil = (&'static str, fn(&Path));
 
 /// Damage hides a commit; the clone is not said to lack it.
 fn lost_commit() {
@@ -30,7 +36,6 @@ fn lost_commit() {
         setting.check_nothing();
     };
     let setting = Setting::new();
-    type Spoil = (&'static str, fn(&Path));
     let spoils: [Spoil; 6] = [
         ("a pack that is cut", |pack| {
             let bytes = std::fs::read(pack).unwrap();
@@ -51,9 +56,7 @@ fn lost_commit() {
         let clone = cloned(&setting, &["--bare"]);
         // No ref stands on it: that it was there can be told from the pack alone.
         git(clone.path(), &["tag", "-d", "release"]);
-        let packs = std::fs::read_dir(clone.path().join("objects/pack")).unwrap();
-        let mut paths = packs.map(|item| item.unwrap().path());
-        let pack = paths.find(|path| path.extension().is_some_and(|e| e == "pack")).unwrap();
+        let pack = packs(clone.path(), "pack").remove(0);
         for path in [&pack, &pack.with_extension("idx")] {
             let writable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
             std::fs::set_permissions(path, writable).unwrap();
@@ -225,12 +228,7 @@ fn hidden_names() {
     };
     let id = setting.upstream.git(&["rev-parse", "main~2"]);
     let clone = cloned(&setting, &["--bare"]);
-    for item in std::fs::read_dir(clone.path().join("objects/pack")).unwrap() {
-        let path = item.unwrap().path();
-        if path.extension().is_some_and(|e| e == "idx") {
-            std::fs::remove_file(path).unwrap();
-        }
-    }
+    packs(clone.path(), "idx").iter().for_each(|path| std::fs::remove_file(path).unwrap());
     let names = ["main", "HEAD", "HEAD~1", "main~3", "release", &id, &id[..7], "main@{0}"];
     damaged(clone.path(), &names, "no index");
 
@@ -252,6 +250,65 @@ fn hidden_names() {
     git(clone.path(), &["tag", "-d", "release"]);
     let error = setting.import(&clone.path().display().to_string()).unwrap_err();
     assert!(matches!(error, GitError::Damaged { .. }), "{}", chain(&error));
+}
+
+/// The mirror's damage is found before anything is asked of it, and mended by upstream.
+fn mirror() {
+    let setting = Setting::new();
+    let url = setting.serve(Fault::None).url;
+    let mirror = setting.mirror();
+    let update = |url: &str| mirror.update(url, "main", setting.commit, QUICK, &Silent);
+    let url = format!("{url}/.git");
+    assert!(mirror.open().unwrap().is_none(), "never fetched");
+    assert_eq!(update(&url).unwrap(), None);
+    let spoils: [Spoil; 9] = [
+        ("an index", |at| packs(at, "idx").iter().for_each(|path| overwrite(path, b""))),
+        ("a pack", |at| packs(at, "pack").iter().for_each(|path| overwrite(path, b""))),
+        ("HEAD", |at| overwrite(&at.join("HEAD"), b"\xff\0")),
+        ("a branch", |at| overwrite(&at.join("refs/heads/main"), b"junk")),
+        ("no branch", |at| folder(&at.join("refs/heads/main"))),
+        ("the settings", |at| overwrite(&at.join("config"), b"[core")),
+        ("no settings", |at| {
+            overwrite(&at.join("config"), b"");
+            folder(&at.join("refs/heads/main"));
+        }),
+        ("what was fetched", |at| folder(&at.join("FETCH_HEAD"))),
+        ("objects", |at| std::fs::remove_dir_all(at.join("objects")).unwrap()),
+    ];
+    for (what, spoil) in spoils {
+        spoil(mirror.path());
+        let damaged = |told: Result<(), GitError>| {
+            assert!(matches!(told, Err(GitError::Damaged { .. })), "{what}: {told:?}");
+        };
+        damaged(mirror.open().map(drop));
+        // Nobody listens there, and it stays as it was.
+        damaged(update("http://127.0.0.1:9/x").map(drop));
+        damaged(mirror.open().map(drop));
+        assert!(update(&url).unwrap().is_some(), "{what}");
+        git(mirror.path(), &["fsck", "--strict"]);
+        let history = mirror.open().unwrap().unwrap();
+        assert_eq!(history.resolve("HEAD").unwrap(), setting.upstream.id("main"), "{what}");
+        assert_eq!(update(&url).unwrap(), None, "{what}");
+        let beside = std::fs::read_dir(mirror.path().parent().unwrap()).unwrap().count();
+        assert_eq!(beside, 2, "{what}: it and its lock");
+    }
+}
+
+/// The files of a bare repository's packs with this ending.
+fn packs(repository: &Path, ending: &str) -> Vec<PathBuf> {
+    let items = std::fs::read_dir(repository.join("objects/pack")).unwrap();
+    let paths = items.map(|item| item.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|e| e == ending)).collect()
+}
+
+fn overwrite(file: &Path, bytes: &[u8]) {
+    let _ = std::fs::remove_file(file);
+    std::fs::write(file, bytes).unwrap();
+}
+
+fn folder(place: &Path) {
+    let _ = std::fs::remove_file(place);
+    std::fs::create_dir(place).unwrap();
 }
 
 /// A chain of folders that comes back to where it began, and one with a link missing.

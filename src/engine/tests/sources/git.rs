@@ -252,12 +252,12 @@ fn nobody() {
 }
 
 impl Setting {
-    fn mirror(&self) -> Mirror {
+    pub fn mirror(&self) -> Mirror {
         Mirror::new(&Cache::at(self.cache.path()), "https://example.org/mlx")
     }
 
     fn update(&self, url: &str, rev: &str) -> Result<(), GitError> {
-        self.mirror().update(&format!("{url}/.git"), rev, self.commit, QUICK, &Silent)
+        self.mirror().update(&format!("{url}/.git"), rev, self.commit, QUICK, &Silent).map(drop)
     }
 }
 
