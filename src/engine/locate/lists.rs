@@ -8,7 +8,7 @@ use super::functions::words;
 use super::indented::{around, heads_function, named};
 use super::names::assigned_list;
 use super::openings::{self, Heads, Opening, What};
-use super::script::{Script, Statement, long_string_end, string_end};
+use super::script::{Script, Statement, string_end, string_of_lines_end};
 use crate::merge::LineMap;
 
 /// A text, and its statements.
@@ -90,11 +90,7 @@ pub(super) fn begins_list(line: &[u8]) -> bool {
     if !line.iter().any(|b| matches!(b, b'(' | b'[' | b'{')) {
         return false;
     }
-    let opened = match command(&[line]) {
-        Some(command) => command.fills() && command.name().is_some(),
-        None => false,
-    };
-    opened || brackets(&[line], 0..1).openings(name).iter().any(|o| o.name().is_some())
+    brackets(&[line], 0..1).openings(name).iter().any(|o| o.name().is_some())
 }
 
 /// Whether a statement heads what is indented below it.
@@ -184,7 +180,7 @@ fn read_line<'t>(
 ) {
     let mut at = 0;
     if let Some(quote) = *string {
-        let Some(end) = long_string_end(line, 0, quote) else { return };
+        let Some(end) = string_of_lines_end(line, 0, quote, 3) else { return };
         (*string, at) = (None, end);
     }
     while let Some(&byte) = line.get(at) {
@@ -197,7 +193,7 @@ fn read_line<'t>(
                 continue;
             }
             b'\'' | b'"' if rest.starts_with(&[byte; 3]) => {
-                let end = long_string_end(line, at + 3, byte);
+                let end = string_of_lines_end(line, at + 3, byte, 3);
                 if end.is_none() {
                     *string = Some(byte);
                 }
@@ -239,11 +235,7 @@ fn command<'t>(lines: &[&'t [u8]]) -> Option<Command<'t>> {
     }
     let first = lines.first()?.trim_ascii();
     let open = first.iter().position(|b| *b == b'(')?;
-    let name = first[..open].trim_ascii_end().to_ascii_lowercase();
-    let is_name = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
-    if name.is_empty() || !name.iter().all(is_name) {
-        return None;
-    }
+    let name = command_name(first)?.to_ascii_lowercase();
     let mut given = Vec::new();
     let all = std::iter::once(&first[open + 1..]).chain(lines[1..].iter().copied());
     for (number, line) in all.enumerate() {
@@ -253,6 +245,14 @@ fn command<'t>(lines: &[&'t [u8]]) -> Option<Command<'t>> {
     Some(Command { name, given })
 }
 
+/// The name of the command that a line begins, if it reads as one.
+pub(super) fn command_name(line: &[u8]) -> Option<&[u8]> {
+    let open = line.iter().position(|b| *b == b'(')?;
+    let name = line[..open].trim_ascii();
+    let is_name = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    (!name.is_empty() && name.iter().all(is_name)).then_some(name)
+}
+
 impl Command<'_> {
     fn is(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.name == name.as_bytes())
@@ -260,12 +260,6 @@ impl Command<'_> {
 
     fn is_function(&self) -> bool {
         self.is(&["function", "macro"])
-    }
-
-    /// Whether it puts what it is given into what it names first.
-    fn fills(&self) -> bool {
-        self.name.starts_with(b"target_")
-            || self.is(&["set", "list", "string", "file", "add_library", "add_executable"])
     }
 
     /// What it is about: what it is given first, or next to what it is to do.

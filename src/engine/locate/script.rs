@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::indented::{heads_function, indentation};
-use super::lists::begins_list;
+use super::lists::{begins_list, command_name};
 
 /// The statements of such a text.
 #[derive(Default)]
@@ -27,22 +27,61 @@ pub(super) struct Statement {
     pub around: Option<usize>,
 }
 
+/// What the lines of a text say of its language.
+#[derive(Default)]
+struct Tally {
+    /// Those of its code, and those that end with a `;`.
+    lines: usize,
+    ended: usize,
+    /// The statements that read as commands, whether the first one does, and whether CMake
+    /// has one of them.
+    commands: usize,
+    begins: bool,
+    knows: bool,
+}
+
 impl Script {
     /// Reads a text, given what each line does where it begins in code: a bracket, a string
     /// of several lines or a `\` at a line's end makes the next line go on.
     pub fn of(text: &[&[u8]], mut layout: impl FnMut(usize) -> Layout) -> Self {
-        let Some(has_heads) = is_script(text) else { return Self::default() };
+        let (defines, imports) = match first_words(text) {
+            First::Directive => return Self::default(),
+            first => (text.iter().any(|line| heads_function(line)), first == First::Import),
+        };
+        if !defines && !imports {
+            let (script, tally) = Self::read(text, true, &mut layout);
+            if tally.is_cmake(script.statements.len()) {
+                return script;
+            }
+            if !text.iter().any(|line| begins_list(line)) {
+                return Self::default();
+            }
+        }
+        let (script, tally) = Self::read(text, false, &mut layout);
+        // A list alone may be one of another language.
+        let other = if imports { tally.ends_statements() } else { tally.ended > 0 };
+        if defines || !other { script } else { Self::default() }
+    }
+
+    /// Reads it as a text of CMake or of Python.
+    fn read(
+        text: &[&[u8]],
+        is_cmake: bool,
+        mut layout: impl FnMut(usize) -> Layout,
+    ) -> (Self, Tally) {
         let mut script = Self { statements: Vec::with_capacity(text.len() / 2), ..Self::default() };
+        let mut tally = Tally::default();
         let found = &mut script.statements;
+        // What ends the string of several lines: a quote, and how many of it.
         let (mut brackets, mut string, mut goes_on) = (0_usize, None, false);
         let mut at = 0;
         while at < text.len() {
             let (own, line) = (at, text[at]);
             at += 1;
             let code = line.trim_ascii_start();
-            // A `#` alone begins a comment wherever a `def` is.
+            // A `#` alone begins a comment of Python.
             if string.is_none()
-                && !has_heads
+                && is_cmake
                 && let Some(end) = bracket_comment_end(code)
             {
                 let ends = |line: &&[u8]| memchr::memmem::find(line, &end).is_some();
@@ -63,10 +102,12 @@ impl Script {
                 }
                 found.push(Statement { lines: own..own, indent, around });
             }
-            found.last_mut().expect("a line goes on after one that began").lines.end = at;
+            let statement = found.last_mut().expect("a line goes on after one that began");
+            statement.lines.end = at;
+            let first = statement.lines.start;
             let does = match string {
                 None => layout(own),
-                Some(quote) => match long_string_end(line, 0, quote) {
+                Some((quote, times)) => match string_of_lines_end(line, 0, quote, times) {
                     Some(end) => Layout::of(&line[end..]),
                     None => continue,
                 },
@@ -74,15 +115,27 @@ impl Script {
             if string.is_some() {
                 script.words.last_mut().expect("pushed where it began").end = at;
             }
-            string = does.string;
+            let quoted = (is_cmake && does.quoted).then_some((b'"', 1));
+            string = does.string.map(|quote| (quote, 3)).or(quoted);
             if string.is_some() {
                 script.words.push(at..text.len() + 1);
             }
             brackets = brackets.saturating_sub(does.closes as usize) + does.opens as usize;
             goes_on = brackets > 0 || string.is_some() || does.continued;
+            tally.lines += usize::from(does.last.is_some());
+            tally.ended += usize::from(does.last == Some(b';'));
+            if is_cmake
+                && !goes_on
+                && does.last == Some(b')')
+                && let Some(command) = command_name(text[first])
+            {
+                tally.commands += 1;
+                tally.begins |= found.len() == 1;
+                tally.knows |= is_known(command);
+            }
         }
         script.indented = found.iter().any(|s| heads_function(text[s.lines.start]));
-        script
+        (script, tally)
     }
 
     /// Whether the text is one.
@@ -108,39 +161,68 @@ impl Script {
     }
 }
 
-/// Whether a text is one that begins its comments with `#`; if so, whether a line of it
-/// reads as a function's head.
-fn is_script(text: &[&[u8]]) -> Option<bool> {
-    // Most texts are C++, which says so in its first lines; that of a binding holds
-    // Python in its strings.
+impl Tally {
+    /// Whether they are those of CMake: prose may quote some of it, and a template may begin
+    /// with what it puts in.
+    fn is_cmake(&self, statements: usize) -> bool {
+        let most = self.begins || 2 * self.commands > statements;
+        self.knows && most && !self.ends_statements()
+    }
+
+    /// Whether statements end with a `;`, as they may in Python and seldom do.
+    fn ends_statements(&self) -> bool {
+        10 * self.ended > self.lines
+    }
+}
+
+/// What the first line that tells a text's language is.
+#[derive(PartialEq, Eq)]
+enum First {
+    /// One of C++.
+    Directive,
+    /// One of Python.
+    Import,
+    Other,
+}
+
+/// Most texts are C++, which says so in its first lines; that of a binding holds Python in its
+/// strings. And Python holds C++ in its own, after what it imports or defines first.
+fn first_words(text: &[&[u8]]) -> First {
     let directives: [&[u8]; 4] = [b"#include", b"#pragma", b"#ifndef", b"#define"];
-    let is_directive = |line: &&[u8]| {
-        line.first() == Some(&b'#') && directives.iter().any(|d| line.starts_with(d))
-    };
-    // And Python holds C++ in its strings, after what it imports or defines first.
-    let is_python = |line: &[u8]| {
+    let is_directive =
+        |line: &[u8]| line.first() == Some(&b'#') && directives.iter().any(|d| line.starts_with(d));
+    let imports = |line: &[u8]| {
         line.starts_with(b"import ")
             || line.starts_with(b"from ") && memchr::memmem::find(line, b" import ").is_some()
     };
-    let begins = |line: &&&[u8]| is_directive(line) || is_python(line) || heads_function(line);
-    let first = text.iter().find(begins);
-    if first.is_some_and(is_directive) {
-        return None;
-    }
-    if text.iter().any(|line| heads_function(line)) {
-        return Some(true);
-    }
-    let ends_statement = |line: &&[u8]| line.trim_ascii_end().ends_with(b";");
-    let tells =
-        first.is_some() || text.iter().any(|line| begins_list(line)) || text.iter().any(is_command);
-    (tells && !text.iter().any(ends_statement)).then_some(false)
+    let tells = |line: &&[u8]| match *line {
+        line if is_directive(line) => Some(First::Directive),
+        line if imports(line) => Some(First::Import),
+        line => heads_function(line).then_some(First::Other),
+    };
+    text.iter().find_map(tells).unwrap_or(First::Other)
 }
 
-/// Whether a line begins a text of CMake, or a part of one.
-fn is_command(line: &&[u8]) -> bool {
-    let commands: [&[u8]; 6] =
-        [b"set(", b"list(", b"project(", b"endif(", b"target_", b"cmake_minimum_required("];
-    commands.iter().any(|command| line.starts_with(command))
+/// Whether a command is one that few texts of CMake do without.
+fn is_known(command: &[u8]) -> bool {
+    let all: [&[u8]; 14] = [
+        b"add_executable",
+        b"add_library",
+        b"add_subdirectory",
+        b"cmake_minimum_required",
+        b"endforeach",
+        b"endfunction",
+        b"endif",
+        b"endmacro",
+        b"find_package",
+        b"include",
+        b"list",
+        b"option",
+        b"project",
+        b"set",
+    ];
+    let target = command.get(..7).is_some_and(|begin| begin.eq_ignore_ascii_case(b"target_"));
+    target || all.iter().any(|known| known.eq_ignore_ascii_case(command))
 }
 
 /// What ends the comment that a line of CMake begins with, `#[[` or `#[=[`.
@@ -159,8 +241,12 @@ pub(super) struct Layout {
     opens: u32,
     /// The quote that a string of several lines ends with, three times.
     string: Option<u8>,
+    /// A string that one `"` ends, as CMake has them over several lines.
+    quoted: bool,
     /// A `\` ends it.
     continued: bool,
+    /// The last byte of its code, where it has any.
+    last: Option<u8>,
 }
 
 impl Layout {
@@ -175,15 +261,26 @@ impl Layout {
                     layout.continued = false;
                     break;
                 }
+                byte if byte.is_ascii_whitespace() => {
+                    at += 1;
+                    continue;
+                }
+                _ => layout.last = Some(byte),
+            }
+            match byte {
                 b'\'' | b'"' if line[at..].starts_with(&[byte; 3]) => {
-                    let Some(end) = long_string_end(line, at + 3, byte) else {
+                    let Some(end) = string_of_lines_end(line, at + 3, byte, 3) else {
                         layout.string = Some(byte);
                         break;
                     };
                     at = end;
                     continue;
                 }
-                b'\'' | b'"' => at = string_end(line, at),
+                b'\'' | b'"' => {
+                    at = string_end(line, at);
+                    layout.quoted |= byte == b'"' && at >= line.len();
+                }
+                b'\\' => at += 1,
                 b'(' | b'[' | b'{' => layout.opens += 1,
                 b')' | b']' | b'}' if layout.opens > 0 => layout.opens -= 1,
                 b')' | b']' | b'}' => layout.closes += 1,
@@ -195,13 +292,19 @@ impl Layout {
     }
 }
 
-/// The byte after the three quotes that end a string, looked for from `at` on.
-pub(super) fn long_string_end(line: &[u8], mut at: usize, quote: u8) -> Option<usize> {
+/// The byte after the quotes that end a string of several lines, `times` of one, looked for
+/// from `at` on.
+pub(super) fn string_of_lines_end(
+    line: &[u8],
+    mut at: usize,
+    quote: u8,
+    times: usize,
+) -> Option<usize> {
     loop {
         at += memchr::memchr2(quote, b'\\', line.get(at..)?)?;
         at += match line[at] {
             b'\\' => 2,
-            _ if line[at..].starts_with(&[quote; 3]) => return Some(at + 3),
+            _ if line[at..].starts_with(&[quote; 3][..times]) => return Some(at + times),
             _ => 1,
         };
     }

@@ -149,6 +149,7 @@ fn code_that_a_script_puts_into_words_is_no_code() {
         (python, 6, "    x = r'''", "    '''"),
         (cmake, 5, "  #[[", "  ]]"),
         (cmake, 5, "  #[=[ off ]]", "  on ]=]"),
+        (cmake, 5, "  set(A \"", "  \")"),
     ] {
         let opened = base.replace("    two()\n", &format!("{open}\n    two()\n"));
         let off = opened.replace("    five()\n", &format!("    five()\n{close}\n"));

@@ -273,3 +273,28 @@ fn what_changed_in_an_opening_is_shown_outside_of_functions_too() {
         }
     }
 }
+
+#[test]
+fn a_text_of_cmake_is_told_by_its_commands() {
+    let blocks = "function(A)\n  if(X)\n    one()\n    two()\n    three()\n    four()\n  endif()\nendfunction()\n";
+    for before in ["", "# a\n", "# a;\n", "set(Q \"\n  a;\n\")\n", "add_definitions(-D\\\"Q)\n"] {
+        let base = format!("{before}{blocks}");
+        let at = base.lines().position(|line| line == "    two()").expect("it is there") + 1;
+        let body = format!("@@ -{at},2 +{at},3 @@\n     two()\n+    new()\n     three()\n");
+        assert_eq!(classes(&mapped(&body, &base, &base)), ["exact"]);
+        for (from, to) in
+            [("  if(X)\n", "  if(X)\n    q()\n  else()\n"), ("function(A)", "function(B)")]
+        {
+            let places = mapped(&body, &base, &base.replace(from, to));
+            assert!(why(&places).contains("and it was made for `"), "{before} {to} {places:?}");
+        }
+    }
+    let head = "import m\n\ndef f(a):\n  x\n\n";
+    for python in [head, "import m\n\n", "import m\n\n# a;\n", "import m\n\n\"\"\"\na;\n\"\"\"\n"] {
+        let two = two("", ["A = [", "B = ["], "]\n", "]\n");
+        let base = format!("{python}{}", two.text("A = [", "B = ["));
+        let other = format!("{python}{}", two.text("B = [", "A = ["));
+        let at = python.lines().count() + 2;
+        assert_eq!(classes(&mapped(&put(at, 4), &base, &other)), ["conflict"], "{base}");
+    }
+}
