@@ -199,17 +199,20 @@ impl FilePatch {
 
     /// Where in the prose the last mail or commit begins.
     fn last_commit(&self) -> Option<usize> {
-        let mut at = 0;
-        let mut last = None;
-        for line in self.prose.split_inclusive(|b| *b == b'\n') {
-            let id = line.strip_prefix(b"From ").or_else(|| line.strip_prefix(b"commit "));
-            if id.is_some_and(|id| id.len() >= 40 && id[..40].iter().all(u8::is_ascii_hexdigit)) {
-                last = Some(at);
-            }
-            at += line.len();
-        }
-        last
+        commit_begins(&self.prose).last()
     }
+}
+
+/// Where in prose a mail or a commit of a log begins.
+pub(crate) fn commit_begins(prose: &[u8]) -> impl Iterator<Item = usize> {
+    let mut at = 0;
+    prose.split_inclusive(|b| *b == b'\n').filter_map(move |line| {
+        let begin = at;
+        at += line.len();
+        let id = line.strip_prefix(b"From ").or_else(|| line.strip_prefix(b"commit "))?;
+        let begins = id.len() >= 40 && id[..40].iter().all(u8::is_ascii_hexdigit);
+        begins.then_some(begin)
+    })
 }
 
 impl Hunk {

@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::moved::{find_kept, find_moved};
-use crate::patch::Operation;
+use crate::patch::{FilePatch, Operation, Patch};
 use crate::report::FileReport;
 use crate::snapshot::{File, ReadError, Snapshot, Tree, TreePath};
 
 use super::markers::{self, Sides};
 use super::parts::{Judged, Part, is_plain, merged, shown};
-use super::remake::{Around, difference, moved};
+use super::remake::{self, Around, Made, difference, moved};
+use super::work::in_work;
 use super::{Shown, Unfinished, Versions};
 
 /// Of each file patch the place of the first that is about the same file.
@@ -34,14 +35,15 @@ fn names(file: &FileReport) -> impl Iterator<Item = &TreePath> {
     file.from.iter().chain([&file.path])
 }
 
-/// The parts of such a group: where all of it holds, what it makes of the target; else
-/// what it makes of each file in the end, against what upstream made of it.
+/// The parts of such a group as a whole, and one for each of its file patches. Where all
+/// of it holds, what it makes of the target; else what it makes of each file in the end,
+/// against what upstream made of it.
 pub(super) fn parts(
     group: &[&Judged<'_>],
     ours: &Snapshot<'_>,
     around: &Around<'_, '_>,
     sides: &Sides<'_>,
-) -> Result<Vec<Part>, ReadError> {
+) -> Result<(Vec<Part>, Vec<Part>), ReadError> {
     let paths: BTreeSet<&TreePath> = group.iter().flat_map(|one| names(one.report)).collect();
     let mut net = Net { ours, around, sides, origins: origins(group), done: BTreeSet::new() };
     let mut parts = Vec::new();
@@ -57,7 +59,37 @@ pub(super) fn parts(
         // What does not hold must not pass for an answer.
         parts.iter_mut().for_each(|part| ask(part, sides));
     }
-    Ok(parts)
+    let made = if holds { each(group, around)? } else { None };
+    Ok(apart(parts, made.unwrap_or_else(|| vec![None; group.len()])))
+}
+
+/// What each file patch of a group that holds is at the target.
+fn each(group: &[&Judged<'_>], around: &Around<'_, '_>) -> Result<Option<Made>, ReadError> {
+    let mut patch = Patch { files: Vec::new(), trailer: Vec::new() };
+    let mut reports = Vec::new();
+    let mut head = None;
+    for one in group {
+        let begins = head.replace(one.head.byte) != Some(one.head.byte);
+        let prose = if begins { one.head.prose.clone() } else { Vec::new() };
+        patch.files.push(FilePatch { prose, ..one.file.clone() });
+        reports.push(one.report.clone());
+    }
+    remake::each(&patch, &reports, around)
+}
+
+/// Parts a group into what it is as a whole and what each of its file patches is, where
+/// they can stand for it.
+fn apart(whole: Vec<Part>, made: Made) -> (Vec<Part>, Vec<Part>) {
+    let files: Vec<TreePath> = in_work(&whole).map(|file| file.path.clone()).collect();
+    let known = made.iter().any(Option::is_some);
+    let own = made.into_iter().map(Option::unwrap_or_default);
+    match files.len() {
+        0 if known => (Vec::new(), own.map(Part::Kept).collect()),
+        all if known && all == whole.len() => {
+            (whole, own.map(|own| Part::Step { files: files.clone(), own }).collect())
+        }
+        _ => (whole, own.map(|_| Part::Kept(Vec::new())).collect()),
+    }
 }
 
 /// The files at the pin that those with new names come from.

@@ -8,6 +8,7 @@
 
 mod clash;
 mod group;
+mod mails;
 mod markers;
 mod parts;
 mod plan;

@@ -1,9 +1,11 @@
 //! What an entry that stops a rebase leaves to a person, file by file.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use crate::moved::{find_kept, find_moved};
 use crate::patch::{Body, FilePatch, Operation, Patch};
 use crate::report::{FileReport, HunkReport};
-use crate::snapshot::{File, Mode, ReadError, Snapshot, Tree};
+use crate::snapshot::{File, Mode, ReadError, Snapshot, Tree, TreePath};
 
 use super::markers::{self, Sides};
 use super::remake::{self, Around};
@@ -19,6 +21,14 @@ pub enum Part {
     Kept(Vec<u8>),
     /// A file for a person.
     Work(Unfinished),
+    /// The patch at the target of one of several file patches that hold and are about the
+    /// same files: they stand for these where all are left as they are.
+    Step {
+        /// The files, each one for a person.
+        files: Vec<TreePath>,
+        /// The patch.
+        own: Vec<u8>,
+    },
 }
 
 /// The parts of an entry, in the patch's order. `ours` is the pin with the entry laid.
@@ -32,25 +42,29 @@ pub(super) fn parts(
 ) -> Result<Vec<Part>, ReadError> {
     let mut left = hunks;
     let mut judged = Vec::new();
-    for (file, report) in patch.files.iter().zip(files) {
+    let heads = patch.commits().flat_map(|commit| commit.iter().map(|_| &commit[0]));
+    for ((file, report), head) in patch.files.iter().zip(files).zip(heads) {
         let count = if let Body::Text(hunks) = &file.body { hunks.len() } else { 0 };
         let (hunks, rest) = left.split_at(count.min(left.len()));
         left = rest;
-        judged.push(Judged { file, report, hunks });
+        judged.push(Judged { file, head, report, hunks });
     }
     let groups = group::leaders(files);
     let mut parts = Vec::new();
+    let mut steps: BTreeMap<usize, VecDeque<Part>> = BTreeMap::new();
     for (at, one) in judged.iter().enumerate() {
         if !one.file.prose.is_empty() {
             parts.push(Part::Prose(one.file.prose.clone()));
         }
         let group = judged.iter().zip(&groups).filter(|(_, leader)| **leader == groups[at]);
         let group: Vec<&Judged<'_>> = group.map(|(one, _)| one).collect();
-        if groups[at] != at {
-            continue;
-        }
         if group.len() > 1 {
-            parts.extend(group::parts(&group, ours, around, sides)?);
+            if groups[at] == at {
+                let (whole, each) = group::parts(&group, ours, around, sides)?;
+                parts.extend(whole);
+                steps.insert(at, each.into());
+            }
+            parts.extend(steps.get_mut(&groups[at]).and_then(VecDeque::pop_front));
         } else if !one.holds() {
             parts.push(Part::Work(open(one, ours, around, sides)?));
         } else {
@@ -125,6 +139,8 @@ fn mode(versions: &Versions) -> Mode {
 /// A file patch with what was found of it.
 pub(super) struct Judged<'p> {
     pub(super) file: &'p FilePatch,
+    /// The first file patch of its commit.
+    pub(super) head: &'p FilePatch,
     pub(super) report: &'p FileReport,
     pub(super) hunks: &'p [HunkReport],
 }

@@ -11,6 +11,7 @@ use crate::patch::{self, Body, FilePatch, Operation, Patch, quoted};
 use crate::report::{FileReport, HunkClass, HunkReport};
 use crate::snapshot::{File, ReadError, Snapshot, Tree, TreePath};
 
+use super::mails::Mails;
 use super::text;
 
 /// What became of a patch.
@@ -54,17 +55,18 @@ pub(super) fn remake(
     if gives(&out, around)? {
         return Ok(if out == bytes { Remade::Same } else { Remade::New(out) });
     }
-    if let Some(out) = stepped(patch, files, around)?
-        && gives(&out, around)?
-    {
-        return Ok(Remade::New(out));
+    if let Some(made) = stepped(patch, files, around)? {
+        let out = with_prose(patch, &made);
+        if gives(&out, around)? {
+            return Ok(Remade::New(out));
+        }
     }
     Ok(Remade::New(with_prose(patch, &plain(files, around)?)))
 }
 
 /// What is made of each file patch again, without its prose; nothing of one that has
 /// landed.
-type Made = Vec<Option<Vec<u8>>>;
+pub(super) type Made = Vec<Option<Vec<u8>>>;
 
 /// Each file patch made again over the same trees.
 fn careful(
@@ -94,7 +96,7 @@ fn stepped(
     patch: &Patch,
     files: &[FileReport],
     around: &Around<'_, '_>,
-) -> Result<Option<Vec<u8>>, ReadError> {
+) -> Result<Option<Made>, ReadError> {
     let (mut base, mut before) = (around.base.clone(), around.before.clone());
     let mut made = Vec::new();
     for step in steps(patch, files) {
@@ -109,7 +111,20 @@ fn stepped(
         made.extend(if suits { careful } else { plain(&report.files, &around)? });
         (base, before) = (next, ground.target);
     }
-    Ok(Some(with_prose(patch, &made)))
+    Ok(Some(made))
+}
+
+/// What each file patch of `patch` is at the target, where all hold and are about the same
+/// files; nothing where that does not give the target after.
+pub(super) fn each(
+    patch: &Patch,
+    files: &[FileReport],
+    around: &Around<'_, '_>,
+) -> Result<Option<Made>, ReadError> {
+    let Some(made) = stepped(patch, files, around)? else { return Ok(None) };
+    let Some(laid) = laid(&with_prose(patch, &made), around) else { return Ok(None) };
+    let paths = files.iter().flat_map(|file| file.from.iter().chain([&file.path]));
+    Ok(is_after(&laid, paths, around)?.then_some(made))
 }
 
 /// The file patches in steps. One begins with a commit, and with a file patch about a file
@@ -139,26 +154,26 @@ fn steps<'p>(patch: &'p Patch, files: &[FileReport]) -> Vec<&'p [FilePatch]> {
 /// The patch with what was made of its file patches. A commit that has landed whole takes
 /// its prose along, from its mail's head to the signature.
 fn with_prose(patch: &Patch, made: &[Option<Vec<u8>>]) -> Vec<u8> {
-    let mut out = Vec::new();
+    let mut out = Mails::default();
     let mut begin = 0;
     for commit in patch.commits() {
         let end = begin + commit.len();
         if made[begin..end].iter().any(Option::is_some) {
             for (at, (file, made)) in (begin..).zip(commit.iter().zip(&made[begin..end])) {
                 match made {
-                    _ if at == 0 => out.extend_from_slice(&file.prose),
-                    _ if at == begin => out.extend_from_slice(file.parted_prose().1),
-                    Some(_) => out.extend_from_slice(&file.prose),
+                    _ if at == 0 => out.prose(&file.prose),
+                    _ if at == begin => out.prose(file.parted_prose().1),
+                    Some(_) => out.prose(&file.prose),
                     None => {}
                 }
-                made.iter().for_each(|made| out.extend_from_slice(made));
+                out.diff(made.as_deref().unwrap_or_default());
             }
             let next = patch.files.get(end).map(|next| next.parted_prose().0);
-            out.extend_from_slice(next.unwrap_or(&patch.trailer));
+            out.prose(next.unwrap_or(&patch.trailer));
         }
         begin = end;
     }
-    out
+    out.into_bytes()
 }
 
 /// A file patch alone, without its prose, made for the target; nothing where it has

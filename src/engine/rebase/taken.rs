@@ -1,10 +1,12 @@
 //! What a person's files make of an entry that stopped a rebase.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::snapshot::{File, Mode, TreePath};
 
 use super::clash::{is_covered, is_upstreams, of_upstream, stands, stands_beside};
+use super::mails::Mails;
 use super::session::FOLDER;
 use super::work::{
     Unresolved, change, changed_sides, finished, in_work, sides, sides_folder, strays, work_folder,
@@ -27,30 +29,48 @@ pub(super) fn patch(
         Ok(moved) => moved,
         Err(unresolved) => return Ok(Err(unresolved)),
     };
-    let mut patch = Vec::new();
-    let mut prose = 0;
+    let stepwise = stepwise(root, parts)?;
+    let mut patch = Mails::default();
     for part in parts {
-        let file = match part {
-            Part::Prose(text) => {
-                patch.extend_from_slice(text);
-                prose += text.len();
-                continue;
+        match part {
+            Part::Prose(text) => patch.prose(text),
+            Part::Kept(own) => patch.diff(own),
+            Part::Step { files, own } if files.iter().all(|f| stepwise.contains(f)) => {
+                patch.diff(own);
             }
-            Part::Kept(own) => {
-                patch.extend_from_slice(own);
-                continue;
+            Part::Step { .. } => patch.diff(b""),
+            Part::Work(file) if stepwise.contains(&file.path) => {}
+            Part::Work(file) => {
+                if is_upstreams(file) {
+                    patch.diff(&std::mem::take(&mut moved.patch));
+                }
+                match taken(root, parts, file, &moved)? {
+                    Ok(own) => patch.diff(&own),
+                    Err(unresolved) => return Ok(Err(unresolved)),
+                }
             }
-            Part::Work(file) => file,
-        };
-        if is_upstreams(file) {
-            patch.append(&mut moved.patch);
-        }
-        match taken(root, parts, file, &moved)? {
-            Ok(own) => patch.extend(own),
-            Err(unresolved) => return Ok(Err(unresolved)),
         }
     }
-    Ok(if patch.len() == prose { Err(Unresolved::Nothing) } else { Ok(patch) })
+    Ok(if patch.changes { Ok(patch.into_bytes()) } else { Err(Unresolved::Nothing) })
+}
+
+/// The files of several file patches that are left as they are, with all that these are
+/// about.
+fn stepwise<'p>(root: &Path, parts: &'p [Part]) -> Result<BTreeSet<&'p TreePath>, RebaseError> {
+    let mut left = BTreeSet::new();
+    for file in in_work(parts).filter(|file| file.own.is_some() && !is_covered(root, file)) {
+        let now = finished(&work_path(root, &file.path), file)?;
+        if let (Shown::Merged(made), Ok(Some(now))) = (&file.shown, now)
+            && now == *made
+        {
+            left.insert(&file.path);
+        }
+    }
+    let steps = parts.iter().filter_map(|part| match part {
+        Part::Step { files, .. } if files.iter().all(|f| left.contains(f)) => Some(files),
+        _ => None,
+    });
+    Ok(steps.flatten().collect())
 }
 
 /// What one file becomes, as a patch of the target.

@@ -227,7 +227,7 @@ fn items_of(folder: &Path) -> Result<Vec<PathBuf>, RebaseError> {
 pub(super) fn in_work(parts: &[Part]) -> impl Iterator<Item = &Unfinished> {
     parts.iter().filter_map(|part| match part {
         Part::Work(file) => Some(file),
-        Part::Kept(_) | Part::Prose(_) => None,
+        Part::Kept(_) | Part::Step { .. } | Part::Prose(_) => None,
     })
 }
 

@@ -67,6 +67,60 @@ fn a_mail_that_landed_goes_with_its_signature_and_no_other_does() {
 }
 
 #[test]
+fn a_mail_whose_diff_went_into_another_ends_with_its_message() {
+    let stat = " z.cpp | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n\n";
+    let mails = [
+        mail_of("one", (8, "8", "8 of ours"), 0),
+        mail_of("two", (9, "9", "9 of ours"), 0).replacen(" 8\n", " 8 of ours\n", 1),
+        mail_of("three", (16, "16", "16 of ours"), 0),
+    ];
+    let patch = mails.concat().replace("\n---\n", &format!("\n---\n{stat}"));
+    let (pin, target) = (lines(&[]), lines(&[(8, "8 of theirs")]));
+    let both = lines(&[(8, "8 of both"), (9, "9 of ours"), (16, "16 of ours")]);
+    let ends = (&[text("z.cpp", &pin)][..], &[text("z.cpp", &target)][..]);
+    let (made, _) = decided(ends, &patch, |work| write(work, "z.cpp", &both)).expect("taken");
+    let message = |subject: &str| mail(subject).replace("---\n", "");
+    let (first, rest) = made.split_at(made.find(SIGNATURE).expect("one") + SIGNATURE.len());
+    assert!(first.starts_with(&format!("{}{stat}", mail("one"))), "{made}");
+    assert_eq!(rest, [message("two"), message("three")].concat(), "{made}");
+    // So it stays, in the next bump too.
+    let (pin, target) = (target, format!("0\n{}", lines(&[(8, "8 of theirs")])));
+    let (outcome, again) = remade((&[text("z.cpp", &pin)], &[text("z.cpp", &target)]), &made);
+    assert_eq!(outcome, Outcome::Refreshed);
+    assert!(again.ends_with(rest) && again.starts_with(&mail("one")), "{again}");
+}
+
+#[test]
+fn beside_a_file_that_stops_each_mail_keeps_its_own_change_of_one_that_holds() {
+    let mails = |shift, edit: &str| {
+        let two = mail_of("two", (9, "9", "9 of ours"), shift).replacen(" 8\n", " 8 of ours\n", 1);
+        let two = two.replacen("--- a/z", &format!("{edit}--- a/z"), 1);
+        [mail_of("one", (8, "8", "8 of ours"), shift), two].concat()
+    };
+    let edit = EDIT.replace("z.cpp", "a.cpp");
+    let (pin, moved) = (lines(&[]), format!("0\n{}", lines(&[])));
+    let pin = [text("a.cpp", "one\ntwo\nthree\n"), text("z.cpp", &pin)];
+    let target = [text("a.cpp", "one\n2\nthree\n"), text("z.cpp", &moved)];
+    let settle = |work: &Path| write(work, "a.cpp", "one\nboth\nthree\n");
+    let (made, files) = decided((&pin, &target), &mails(0, &edit), settle).expect("taken");
+    let settled = edit.replace("-two\n+two of ours\n", "-2\n+both\n");
+    let at = made.find("diff --git").expect("what was settled");
+    let own = made.replacen(&made[at..made.find("--- a/a").expect("its header")], "", 1);
+    assert_eq!(own, mails(1, &settled), "{made}");
+    let both = format!("0\n{}", lines(&[(8, "8 of ours"), (9, "9 of ours")]));
+    assert_eq!(files[1], found("z.cpp", Mode::Regular, &both));
+    // What a person changed of it is one change.
+    let other = both.replace("16", "16 by hand");
+    let (made, files) = decided((&pin, &target), &mails(0, &edit), |work| {
+        settle(work);
+        write(work, "z.cpp", &other);
+    })
+    .expect("taken");
+    assert_eq!(made.matches("+++ b/z.cpp").count(), 1, "{made}");
+    assert_eq!(files[1], found("z.cpp", Mode::Regular, &other));
+}
+
+#[test]
 fn names_that_need_quotes_are_written_as_git_writes_them() {
     let name = "d/t\tq\"b\\é.cpp";
     let quoted = r#"d/t\tq\"b\\\303\251.cpp"#;
