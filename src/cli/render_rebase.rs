@@ -83,11 +83,7 @@ pub fn planned(ui: &mut Ui, pin: &End, target: &End, plan: &Plan, work: Option<&
             if work.is_some() {
                 ui.line("");
                 ui.line(NEXT);
-                for verdict in verdicts {
-                    let name = verdict.key();
-                    let accept = quoted(&format!("{name}=why the series still holds"));
-                    next(ui, &format!("--continue --accept {accept}"));
-                }
+                verdicts.iter().for_each(|verdict| next_accept(ui, &verdict.key()));
                 next(ui, "--abort");
             }
         }
@@ -272,6 +268,12 @@ fn next(ui: &mut Ui, how: &str) {
     ui.line(format!("  {} rebase {how}", ui.program()));
 }
 
+/// A line with the command that accepts a contract, given by kind and name.
+fn next_accept(ui: &mut Ui, name: &str) {
+    let accept = quoted(&format!("{name}=why the series still holds"));
+    next(ui, &format!("--continue --accept {accept}"));
+}
+
 /// Prints where a rebase under way stands.
 pub fn standing(ui: &mut Ui, root: &Path, state: &State) {
     if ui.format() == Format::Json {
@@ -292,7 +294,7 @@ pub fn standing(ui: &mut Ui, root: &Path, state: &State) {
     match state.stopped.as_deref() {
         Some("contracts") => {
             ui.line("It stopped at contracts that do not hold. Next:");
-            next(ui, "--continue --accept 'KIND NAME=REASON'");
+            state.contracts.iter().for_each(|name| next_accept(ui, name));
             next(ui, "--abort");
         }
         Some(entry) => {

@@ -156,9 +156,10 @@ fn print_json(
 /// A rebase that is under way, for programs.
 #[must_use]
 pub fn rebase(state: &State) -> serde_json::Value {
-    let State { from, to, name, stopped, publishing, .. } = state;
+    let State { from, to, name, stopped, contracts, publishing, .. } = state;
     serde_json::json!({
-        "from": from, "to": to, "name": name, "stopped": stopped, "publishing": publishing,
+        "from": from, "to": to, "name": name, "stopped": stopped, "contracts": contracts,
+        "publishing": publishing,
     })
 }
 

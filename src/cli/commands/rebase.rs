@@ -263,6 +263,10 @@ fn settle(
             return Ok(Outcome::Done);
         }
     };
+    session.state.contracts = match &plan.stop {
+        Some(Stop::Contracts { verdicts }) => verdicts.iter().map(Verdict::key).collect(),
+        _ => Vec::new(),
+    };
     session.stop(entry, parts)?;
     let work = work_folder(&start.project.root);
     render_rebase::planned(ui, &start.end(), &target.end, plan, Some(&work));
@@ -302,9 +306,8 @@ fn skip(session: &mut Session, start: &Start, entry: &str) -> Result<(), Command
     if !start.series.entries.iter().any(|e| e.name == entry) {
         return Err(CommandError::usage(format!("the series has no entry `{entry}`")));
     }
-    let decided = session.state.decisions.entries.get(entry);
-    if session.state.stopped.is_none() && decided == Some(&Decision::Skip) {
-        // Said before, by a process that was killed.
+    if session.state.decisions.entries.get(entry) == Some(&Decision::Skip) {
+        // Said before, by a process that was killed then or at a later stop.
         return Ok(());
     }
     if session.state.stopped.as_deref() != Some(entry) {

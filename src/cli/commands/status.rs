@@ -37,7 +37,9 @@ pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     if let Some(state) = &under_way {
         let to = &state.to.to_string()[..8];
         let at = match state.stopped.as_deref() {
-            Some("contracts") => "stopped at contracts that do not hold".into(),
+            Some("contracts") => {
+                format!("stopped at contracts that do not hold ({})", state.contracts.join(", "))
+            }
             Some(entry) => format!("stopped at `{entry}`"),
             None => "was stopped from outside".to_owned(),
         };

@@ -58,6 +58,9 @@ pub struct State {
     pub decisions: Decisions,
     /// The entry, or `contracts`, where a person must decide.
     pub stopped: Option<String>,
+    /// The contracts of the last stop, each by kind and name.
+    #[serde(default)]
+    pub contracts: Vec<String>,
     /// The files of the last stop, as they are named in the work folder.
     #[serde(default)]
     pub files: Vec<TreePath>,
@@ -89,6 +92,7 @@ impl State {
             series: digest(series),
             decisions: Decisions::default(),
             stopped: None,
+            contracts: Vec::new(),
             files: Vec::new(),
             taken: false,
             publishing: false,

@@ -32,6 +32,16 @@ fn rebase_contract() {
     let mut now = bump.files();
     now.retain(|name, _| !name.starts_with(".overlay-rebase"));
     assert_eq!(now, before, "lines merge, the contract stops it");
+    let again = bump.run(&["rebase"]);
+    again.assert_status(1);
+    assert!(
+        again.stdout().contains("rebase --continue --accept 'watch impl=why the series"),
+        "{}",
+        again.shown()
+    );
+    let status = bump.run(&["status", "--format", "json"]).json();
+    assert_eq!(status["rebase"]["contracts"], serde_json::json!(["watch impl"]));
+    assert!(bump.run(&["status"]).stderr().contains("do not hold (watch impl)"));
     bump.run(&["rebase", "--continue"]).assert_status(1);
     let more = ["--accept", "cite q.h:8=it moves"];
     let run = bump.run(&[&["rebase", "--continue", "--accept", ACCEPT][..], &more].concat());
