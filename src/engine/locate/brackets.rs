@@ -207,10 +207,10 @@ impl<'t> Brackets<'t> {
     /// The words that head an open bracket.
     fn headed(&self, own: usize) -> Vec<u8> {
         let (begin, open) = (self.begin(own), &self.state.open[own]);
-        // A call is told by what it is given first, where its first line says that.
+        // A call is told by what it is given first, where one line says that.
         let first = open.inside.comma.filter(|comma| {
-            let (opens, ends) = (self.words[open.at], self.words[*comma]);
-            opens.1 == b"(" && opens.0 == ends.0 && begin < open.at
+            let (given, ends) = (self.words[open.at + 1], self.words[*comma]);
+            self.words[open.at].1 == b"(" && given.0 == ends.0 && begin < open.at
         });
         let at = first.unwrap_or(open.at);
         match &self.words[begin..at] {

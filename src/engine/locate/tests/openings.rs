@@ -298,3 +298,16 @@ fn a_text_of_cmake_is_told_by_its_commands() {
         assert_eq!(classes(&mapped(&put(at, 4), &base, &other)), ["conflict"], "{base}");
     }
 }
+
+#[test]
+fn what_a_call_is_given_first_may_stand_on_the_next_line() {
+    let call =
+        |name: &str| format!("  m.def(\n      \"{name}\",\n      &f,\n{}      z);\n", rows(6));
+    let text = |one: &str, two: &str| format!("void init(M& m) {{\n{}{}}}\n", call(one), call(two));
+    let base = text("one", "two");
+    let body = put(5, 6);
+    assert_eq!(classes(&mapped(&body, &base, &text("one", "other"))), ["exact"]);
+    let places = mapped(&body, &base, &text("two", "one"));
+    assert_eq!(classes(&places), ["conflict"], "{places:?}");
+    assert!(why(&places).contains("which is at line"), "{places:?}");
+}
