@@ -53,19 +53,26 @@ impl Tool {
     /// As [`Tool::run`], as a user whom the rights of files bind: another one, whose the
     /// folder is from here on, where root runs the tests.
     pub fn run_bound<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Run {
-        let mut command = self.command(args);
-        if runs_as_root() {
-            let folder = self.folder.path();
-            let given =
-                Command::new("chown").arg("-R").arg(NOBODY.to_string()).arg(folder).status();
-            assert!(given.is_ok_and(|status| status.success()));
-            command.uid(NOBODY).gid(NOBODY).env("HOME", folder).env_remove("XDG_CONFIG_HOME");
+        if !runs_as_root() {
+            return self.run(args);
         }
+        let folder = self.folder.path();
+        let program = lend(folder).expect("the folder takes the program");
+        let mut command = self.command_of(&program, args);
+        command.uid(NOBODY).gid(NOBODY).env("HOME", folder).env_remove("XDG_CONFIG_HOME");
         Run::of(&mut command)
     }
 
     fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_overlay"));
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_overlay")), args)
+    }
+
+    fn command_of<S: AsRef<OsStr>>(
+        &self,
+        program: &Path,
+        args: impl IntoIterator<Item = S>,
+    ) -> Command {
+        let mut command = Command::new(program);
         command.args(args).current_dir(self.folder.path());
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy().into_owned();
@@ -87,16 +94,33 @@ pub fn runs_as_root() -> bool {
     file.metadata().expect("it was just made").uid() == 0
 }
 
+/// Gives a folder to the user who owns nothing, and the program a name in it: that user may
+/// not come to where it was built.
+fn lend(folder: &Path) -> std::io::Result<PathBuf> {
+    let (built, program) = (env!("CARGO_BIN_EXE_overlay"), folder.join(".overlay-program"));
+    // What was built stays its owner's.
+    let _ = std::fs::remove_file(&program);
+    let given = Command::new("chown").arg("-R").arg(NOBODY.to_string()).arg(folder).status()?;
+    assert!(given.success());
+    match std::fs::hard_link(built, &program) {
+        Ok(()) => {}
+        Err(_) => drop(std::fs::copy(built, &program)?),
+    }
+    Ok(program)
+}
+
 /// Whether the program can be run as a user whom the rights of files bind.
 pub fn as_another_user() -> Result<(), String> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_overlay"));
-    command.arg("--version").current_dir("/");
-    match runs_as_root().then(|| command.uid(NOBODY).gid(NOBODY).output()) {
-        Some(Err(e)) => Err(format!("root cannot run the program as another user: {e}")),
-        Some(Ok(output)) if !output.status.success() => {
-            Err("another user cannot run the program".to_owned())
-        }
-        _ => Ok(()),
+    if !runs_as_root() {
+        return Ok(());
+    }
+    let cannot = |e| format!("root cannot run the program as another user: {e}");
+    let folder = tempfile::tempdir().map_err(cannot)?;
+    let mut command = Command::new(lend(folder.path()).map_err(cannot)?);
+    command.arg("--version").current_dir("/").uid(NOBODY).gid(NOBODY);
+    match command.output().map_err(cannot)?.status.success() {
+        true => Ok(()),
+        false => Err("another user cannot run the program".to_owned()),
     }
 }
 
