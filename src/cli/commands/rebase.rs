@@ -249,9 +249,11 @@ fn settle(
     plan: &Plan,
     ui: &mut Ui,
 ) -> Result<Outcome, CommandError> {
-    let (entry, parts) = match &plan.stop {
-        Some(Stop::Entry { report, parts }) => (report.name.as_str(), &parts[..]),
-        Some(Stop::Contracts { .. }) => ("contracts", &[][..]),
+    let (entry, parts, contracts) = match &plan.stop {
+        Some(Stop::Entry { report, parts }) => (report.name.as_str(), &parts[..], Vec::new()),
+        Some(Stop::Contracts { verdicts }) => {
+            ("contracts", &[][..], verdicts.iter().map(Verdict::key).collect())
+        }
         None => {
             let commit = target.commit.as_ref().expect("only a commit begins a session");
             let new = new_pin(start, commit)?;
@@ -263,10 +265,7 @@ fn settle(
             return Ok(Outcome::Done);
         }
     };
-    session.state.contracts = match &plan.stop {
-        Some(Stop::Contracts { verdicts }) => verdicts.iter().map(Verdict::key).collect(),
-        _ => Vec::new(),
-    };
+    session.state.contracts = contracts;
     session.stop(entry, parts)?;
     let work = work_folder(&start.project.root);
     render_rebase::planned(ui, &start.end(), &target.end, plan, Some(&work));

@@ -156,7 +156,7 @@ const OPPOSITES: [(&[u8], &[u8]); 3] = [(b"!=", b"=="), (b"<", b">="), (b">", b"
 
 /// Adds what a condition says of others that it is made of, given whether it is met.
 fn facts(words: &[&[u8]], met: bool, all: &mut Vec<Met>) {
-    let outer = |joins: &[&[u8]]| {
+    let outer = |wanted: &[u8]| {
         let mut depth = 0_usize;
         words.iter().position(|word| {
             match *word {
@@ -164,25 +164,24 @@ fn facts(words: &[&[u8]], met: bool, all: &mut Vec<Met>) {
                 b")" => depth = depth.saturating_sub(1),
                 _ => {}
             }
-            depth == 0 && joins.contains(word)
+            depth == 0 && *word == wanted
         })
     };
+    let (either, both) = (outer(b"||"), outer(b"&&"));
     // Where one does not hold nothing is known of two that have to hold both.
-    let (binds, splits): (&[u8], &[u8]) = if met { (b"||", b"&&") } else { (b"&&", b"||") };
-    let bound = outer(&[b"||"]).or_else(|| outer(&[b"&&"]));
-    let split = outer(&[splits]).filter(|_| splits == b"||" || outer(&[binds]).is_none());
+    let split = if met { both.filter(|_| either.is_none()) } else { either };
     match words {
         _ if let Some(at) = split => {
             facts(&words[..at], met, all);
             facts(&words[at + 1..], met, all);
         }
-        _ if bound.is_some() => all.push((words.join(&b' '), met)),
+        _ if either.or(both).is_some() => all.push((words.join(&b' '), met)),
         [b"!", rest @ ..] => facts(rest, !met, all),
-        [b"(", inner @ .., b")"] if outer(&[b")"]) == Some(words.len() - 1) => {
+        [b"(", inner @ .., b")"] if outer(b")") == Some(words.len() - 1) => {
             facts(inner, met, all);
         }
         [b"defined", b"(", name, b")"] | [b"defined", name] => all.push((name.to_vec(), met)),
-        _ => match OPPOSITES.iter().find_map(|(op, other)| Some((outer(&[op])?, other))) {
+        _ => match OPPOSITES.iter().find_map(|(op, other)| Some((outer(op)?, other))) {
             Some((at, other)) => {
                 let (before, after) = (words[..at].join(&b' '), words[at + 1..].join(&b' '));
                 all.push(([&before[..], other, &after].join(&b' '), !met));

@@ -217,7 +217,7 @@ fn only_head<'t>((text, at): (&[&'t [u8]], Option<usize>)) -> Option<&'t [u8]> {
     let at = at?;
     let name = heading_name(text, at, at + 1)?;
     let has_it = |line: &usize| heading_name(text, *line, line + 1).as_ref() == Some(&name);
-    let headings = (0..text.len()).filter(|line| heading(text, line + 1) == Some(*line));
+    let headings = (0..text.len()).filter(|line| is_heading(text[*line]));
     let begin = memchr::memmem::find(text[at], &[&name[..], b"("].concat())?;
     (headings.filter(has_it).count() == 1).then_some(&text[at][begin..])
 }
@@ -243,7 +243,8 @@ fn stands_apart(
         let blank = |text: &[&[u8]], heading: Option<usize>, until: usize| {
             let lines = heading.map(|from| &text[from..until.max(from)]);
             lines.is_none_or(|lines| {
-                lines.iter().any(|line| line.trim_ascii().is_empty()) && is_closed(&lines.concat())
+                lines.iter().any(|line| line.trim_ascii().is_empty())
+                    && matches!(brackets(&lines.concat()), (0, 0, _))
             })
         };
         return blank(both.base(), headings.0, was.start)
@@ -252,12 +253,6 @@ fn stands_apart(
     over(both.base(), headings.0, was.start)
         && over(both.text(), headings.1, now.range.start)
         && both.stands_alike(was, &now.range, depth)
-}
-
-/// Whether a text closes all the brackets that it opens.
-fn is_closed(text: &[u8]) -> bool {
-    let (braces, others, _) = brackets(text);
-    braces == 0 && others == 0
 }
 
 /// Whether no statement goes on after a text. The braces that are open there are compared
@@ -360,7 +355,7 @@ fn read_head(
     // What is over before the lines heads them in neither text.
     let past = |text: &[&[u8]], heading: usize, until: usize| {
         let before = text[heading..until.max(heading)].concat();
-        is_closed(&before) && is_over(&before)
+        matches!(brackets(&before), (0, 0, b";" | b"}"))
     };
     if past(base, then, was.start) && past(text, now, is.start) {
         return Ok(());
@@ -446,9 +441,11 @@ fn surroundings(
 /// The nearest line before `line` that begins with a letter, `_` or `$`, as
 /// `diff -p` and git choose the text behind a `@@`.
 fn heading(text: &[&[u8]], line: usize) -> Option<usize> {
-    (0..line.min(text.len())).rev().find(|&i| {
-        text[i].first().is_some_and(|&b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'$'))
-    })
+    (0..line.min(text.len())).rev().find(|&i| is_heading(text[i]))
+}
+
+fn is_heading(line: &[u8]) -> bool {
+    line.first().is_some_and(|&b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'$'))
 }
 
 fn stands_but_for(ends: LineEnds, range: &Range<usize>, base: &[&[u8]], text: &[&[u8]]) -> bool {
