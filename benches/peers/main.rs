@@ -200,6 +200,9 @@ impl Bench {
         let stores = fs::read_dir(self.dir.join("cache/git"))?.collect::<Result<Vec<_>, _>>()?;
         let store = stores.iter().map(fs::DirEntry::path).find(|p| p.is_dir());
         let store = store.ok_or("the object cache is empty")?;
+        // What git has of the same commit, in a pack of its own making.
+        let packed = self.dir.join("packed.git");
+        project.fetch(&packed)?;
 
         let mut rounds = Rounds::default();
         // No tree is removed before all are made: a file system may let the next
@@ -209,12 +212,15 @@ impl Bench {
             let mut apply = self.overlay();
             apply.current_dir(&root).arg("apply").arg("--out").arg(&ours);
             rounds.note(APPLY, run(&mut apply)?);
-            let theirs = self.dir.join(format!("theirs-{round}"));
-            fs::create_dir(&theirs)?;
-            let mut tar = Command::new("tar");
-            let mut archive = git(&store);
-            archive.args(["archive", &project.commit]);
-            rounds.note(ARCHIVE, pipe(&mut archive, tar.arg("-xC").arg(&theirs))?);
+            for (who, from) in [(ARCHIVE, &packed), (ARCHIVE_PLAIN, &store)] {
+                let from_cache = who == ARCHIVE_PLAIN;
+                let theirs = self.dir.join(format!("theirs-{round}-{from_cache}"));
+                fs::create_dir(&theirs)?;
+                let mut tar = Command::new("tar");
+                let mut archive = git(from);
+                archive.args(["archive", &project.commit]);
+                rounds.note(who, pipe(&mut archive, tar.arg("-xC").arg(&theirs))?);
+            }
             rounds.note(AGAIN, run(&mut apply)?);
         }
         println!("\na fresh tree from the object cache, series laid and stamped; then again");
@@ -276,6 +282,7 @@ const QUILT: &str = "quilt push -a";
 const APPLY: &str = "overlay apply";
 const AGAIN: &str = "overlay apply, nothing to do";
 const ARCHIVE: &str = "git archive | tar x";
+const ARCHIVE_PLAIN: &str = "the same, from overlay's cache";
 
 fn mib(bytes: u64) -> f64 {
     bytes as f64 / MIB

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use similar::TextDiff;
 
 use crate::Failure;
-use crate::measure::{ask_git, git, pipe};
+use crate::measure::{ask_git, git, pipe, run};
 
 const FILES: usize = 900;
 const PATCHES: usize = 40;
@@ -254,6 +254,19 @@ impl Project {
              listing = \"{folder}/listing\"\n"
         );
         Ok(fs::write(self.root.join("mlx-pin.toml"), pin)?)
+    }
+
+    /// Fetches the commit alone into a new bare repository, with git.
+    ///
+    /// # Errors
+    /// git fails.
+    pub fn fetch(&self, into: &Path) -> Result<(), Failure> {
+        fs::create_dir(into)?;
+        let from = format!("file://{}", self.repository.canonicalize()?.display());
+        run(git(into).args(["init", "--quiet", "--bare"]))?;
+        let by_id = ["-c", "uploadpack.allowAnySHA1InWant=true", "fetch", "--quiet", "--depth=1"];
+        run(git(into).args(by_id).args([&from, &self.commit]))?;
+        Ok(())
     }
 
     /// Writes the commit's files to a folder.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{ErrorCode, Repository};
+use git2::{ErrorCode, Repository, RepositoryInitOptions};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
@@ -45,7 +45,10 @@ impl Store {
 
     /// Makes the repository, where nothing stands yet.
     pub(super) fn make(&self) -> Result<Repository, GitError> {
-        Repository::init_bare(self.path()).map_err(|e| self.unwritten(&e))
+        let mut options = RepositoryInitOptions::new();
+        // Hooks and the like of the user's templates are of no use here.
+        options.bare(true).external_template(false);
+        Repository::init_opts(self.path(), &options).map_err(|e| self.unwritten(&e))
     }
 
     /// Says that every object of `commit` is here.

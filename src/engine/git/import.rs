@@ -12,13 +12,13 @@ use git2::{AutotagOption, Direction, FetchOptions, RemoteCallbacks, Repository};
 
 use super::missing::find_commit;
 use super::objects::Objects;
+use super::pack::PackWriter;
 use super::store::{Store, prove};
-use super::tree::GitTree;
-use super::{GitError, http, to_oid};
+use super::{GitError, http, object, to_oid, tree};
 use crate::cache::{self, CacheError};
 use crate::progress::{Event, Progress};
 use crate::secret::hidden;
-use crate::snapshot::{Mode, ObjectId};
+use crate::snapshot::ObjectId;
 
 /// How long a fetch may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +163,12 @@ impl Store {
             let into = aside.make()?;
             match &address {
                 Address::Folder(path) => copy(&into, path, commit, progress)?,
-                Address::Server(url) => fetch(&into, url, commit, limits, progress)?,
+                Address::Server(url) => {
+                    let incoming = Self::at(aside.path().join("incoming"));
+                    fetch(&incoming.make()?, url, commit, limits, progress)?;
+                    copy(&into, incoming.path(), commit, progress)?;
+                    cache::remove(incoming.path())?;
+                }
             }
             progress.tell(Event::End);
             let files = match (aside.prove(commit, tree), &address) {
@@ -189,7 +194,8 @@ impl Store {
     }
 }
 
-/// Copies a commit's objects out of a repository on this machine.
+/// Copies a commit's objects out of a repository on this machine, each checked against
+/// its id, into a pack of their own: what damages it is no other commit's.
 pub(super) fn copy(
     into: &Repository,
     path: &Path,
@@ -199,39 +205,27 @@ pub(super) fn copy(
     let objects = Objects::open(path)?;
     let source = objects.handle();
     let found = find_commit(&source, path, commit)?;
-    let parents = found.parent_count();
+    let mut ids = vec![found.id()];
+    ids.extend(tree::objects(&objects, found.tree_id())?);
     let damaged = |source| super::damaged(path, source);
-    // What goes into the pack libgit2 reads by itself.
-    let files = GitTree::read(&objects, found.tree_id())?;
-    for (_, file) in files.listing().iter().filter(|(_, f)| f.mode != Mode::Submodule) {
-        source.loose().read(to_oid(file.id)).map_err(damaged)?;
+
+    let store = into.path();
+    let unwritten = |source| CacheError::Write { path: store.to_path_buf(), source };
+    let failed = |e: git2::Error| unwritten(std::io::Error::other(e.message().to_owned()));
+    let odb = into.odb().map_err(failed)?;
+    let mut writer = odb.packwriter().map_err(failed)?;
+    let count = u32::try_from(ids.len()).expect("a tree has fewer objects than a pack can");
+    let mut pack = PackWriter::begin(&mut writer, count).map_err(unwritten)?;
+    for id in ids {
+        let (kind, bytes) = object::any(&source, id).map_err(damaged)?;
+        pack.object(kind, &bytes).map_err(unwritten)?;
     }
-    let store = into.path().to_path_buf();
-    let mut failure = None;
-    (|| {
-        let mut pack = source.packbuilder()?;
-        pack.insert_object(found.id(), None)?;
-        pack.insert_tree(found.tree_id())?;
-        let total = pack.object_count() as u64;
-        let odb = into.odb()?;
-        let mut writer = odb.packwriter()?;
-        pack.foreach(|bytes| match writer.write_all(bytes) {
-            Ok(()) => true,
-            Err(e) => {
-                failure = Some(e);
-                false
-            }
-        })?;
-        progress.tell(Event::At(total, total));
-        writer.commit()?;
-        Ok(())
-    })()
-    .map_err(|e| match failure.take() {
-        Some(source) => CacheError::Write { path: store.clone(), source }.into(),
-        None => damaged(e),
-    })?;
-    if parents > 0 {
-        note_shallow(&store, commit)
+    pack.end().map_err(unwritten)?;
+    writer.commit().map_err(failed)?;
+    progress.tell(Event::At(count.into(), count.into()));
+    // Asked for its parents, libgit2 gives a commit none where a history is cut off.
+    if found.raw_header_bytes().split(|b| *b == b'\n').any(|line| line.starts_with(b"parent ")) {
+        note_shallow(store, commit)
             .map_err(|source| CacheError::Write { path: store.join("shallow"), source })?;
     }
     Ok(())
@@ -257,7 +251,7 @@ fn note_shallow(store: &Path, commit: ObjectId) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Fetches a commit from a server, at depth one.
+/// Fetches a commit from a server, at depth one, into a repository that has nothing yet.
 fn fetch(
     into: &Repository,
     url: &str,
@@ -278,8 +272,8 @@ fn fetch(
     let what = name.clone().unwrap_or_else(|| commit.to_string());
     let mut options = options(progress);
     options.depth(1);
-    let incoming = format!("refs/mlx-overlay/incoming/{commit}");
-    let fetched = remote.fetch(&[format!("+{what}:{incoming}")], Some(&mut options), None);
+    let incoming = format!("+{what}:refs/heads/incoming");
+    let fetched = remote.fetch(&[incoming], Some(&mut options), None);
     drop(options);
     fetched.map_err(|source| {
         if source.message().contains(NO_IDS) {
@@ -292,10 +286,6 @@ fn fetch(
     })?;
     if into.find_commit(oid).is_err() {
         return Err(GitError::NoCommit { from: hidden(url).into(), commit });
-    }
-    // Only the mark of a proven commit stays. One that is gone already is fine.
-    if let Ok(mut reference) = into.find_reference(&incoming) {
-        reference.delete().map_err(unreachable)?;
     }
     Ok(())
 }

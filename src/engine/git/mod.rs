@@ -18,6 +18,8 @@ mod mirror;
 mod missing;
 mod object;
 mod objects;
+#[cfg(feature = "fetch")]
+mod pack;
 mod revision;
 mod store;
 mod tree;

@@ -1,5 +1,7 @@
 //! A commit's files, read from a repository when they are asked for.
 
+#[cfg(feature = "fetch")]
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use git2::{Error, ObjectType, Oid};
@@ -81,6 +83,28 @@ fn walk(
         folder.truncate(above);
     }
     Ok(())
+}
+
+/// The ids of all that a tree is made of: itself, its folders and its files, each once.
+#[cfg(feature = "fetch")]
+pub(super) fn objects(objects: &Objects, tree: Oid) -> Result<Vec<Oid>, GitError> {
+    let damaged = |e| objects.damaged(e);
+    let repository = objects.handle();
+    let (mut ids, mut folders) = (Vec::new(), vec![tree]);
+    let mut seen = HashSet::from([tree]);
+    while let Some(folder) = folders.pop() {
+        ids.push(folder);
+        let bytes = object::read(&repository, folder, ObjectType::Tree).map_err(damaged)?;
+        for entry in object::entries(&bytes) {
+            let TreeEntry { mode, id, .. } = entry.map_err(damaged)?;
+            if Mode::from_bits(mode) == Some(Mode::Submodule) || !seen.insert(id) {
+                continue;
+            }
+            let kept = if mode == object::TREE { &mut folders } else { &mut ids };
+            kept.push(id);
+        }
+    }
+    Ok(ids)
 }
 
 impl Tree for GitTree {
