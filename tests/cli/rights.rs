@@ -143,6 +143,13 @@ fn read_only() {
     again.assert_status(0);
     assert_eq!(fs::read_to_string(project.tool.path("out/a.txt")).unwrap(), "c\n");
     assert!(!project.tool.path(".out.overlay").exists(), "{}", again.shown());
+    // The tree's own folder cannot be moved then.
+    let out = project.tool.path("out");
+    fs::set_permissions(&out, Permissions::from_mode(0o555)).unwrap();
+    project.tool.run_bound(["apply", "--out", "out"]).assert_status(0);
+    project.write(&format!("{series}/first.patch"), A_TO_B);
+    same_end(|args| project.tool.run_bound(args), "out", "`chmod u+w ");
+    assert_eq!(fs::read_to_string(out.join("a.txt")).unwrap(), "c\n");
 }
 
 /// Of those that need no cache none asks for one.

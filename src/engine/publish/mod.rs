@@ -175,6 +175,12 @@ pub enum PublishError {
         /// The place.
         path: PathBuf,
     },
+    /// This user may not write to the tree's folder, which keeps it where it is.
+    #[error("`{0}` may not be written to, so no other tree can take its place; `chmod u+w {0}` allows it", path.display())]
+    Closed {
+        /// The place.
+        path: PathBuf,
+    },
     /// The place for a tree without a stamp is not free.
     #[error("`{}` holds files already: name a folder that is new or empty", path.display())]
     NotFree {

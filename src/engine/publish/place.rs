@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 use rustix::io::Errno;
 use walkdir::WalkDir;
 
@@ -364,6 +364,11 @@ pub(super) fn prepare(
         () if there.is_of(identity) => Action::Nothing,
         () => Action::Restamp,
     };
+    // What stands there changes its folder or gets another stamp.
+    if action != Action::Nothing && access(&place.dest, Access::WRITE_OK | Access::EXEC_OK).is_err()
+    {
+        return Err(PublishError::Closed { path: place.dest.clone() });
+    }
     let kept = |path: &str| carry.files.iter().any(|c| c.starts_with(path.trim_end_matches('/')));
     let extra = there.findings.iter().filter_map(|f| match f {
         Finding::Extra { path } if kept(path) => Some(path.clone()),
