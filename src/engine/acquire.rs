@@ -12,7 +12,7 @@ use crate::pin::Pin;
 use crate::progress::{Event, Progress};
 use crate::registry::{Coverage, Network, ProvenTree, Registry};
 use crate::secret::hidden;
-use crate::snapshot::{Entry, File, Mode, ReadError, Tree, TreePath};
+use crate::snapshot::{Entry, File, Mode, ObjectId, ReadError, Tree, TreePath};
 use crate::stored::message;
 
 /// The variable that names a git repository of upstream: a folder or a URL.
@@ -303,6 +303,10 @@ impl Tree for PinTree {
 
     fn mode(&self, path: &TreePath) -> Option<Mode> {
         self.inner().mode(path)
+    }
+
+    fn id(&self, path: &TreePath) -> Option<ObjectId> {
+        self.inner().id(path)
     }
 
     fn paths(&self) -> Vec<TreePath> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::merge::lines;
-use crate::snapshot::{File, Mode, ReadError, Tree, TreePath};
+use crate::snapshot::{File, Mode, ObjectId, ReadError, Tree, TreePath};
 
 /// The least share of a file's lines that must be kept for it to count as the
 /// same file under another name; git's own default.
@@ -87,7 +87,13 @@ fn alike(
         let Some(other) = now.file(&candidate)? else { continue };
         see(share(&file.bytes, &other.bytes), candidate);
     }
+    let own = ObjectId::of_blob(&file.bytes);
     for candidate in others {
+        // Of a whole tree hardly any file is the one: most are told by their ids alone.
+        let is_other = || now.id(&candidate).is_some_and(|id| id != own);
+        if matches!(which, Others::Same) && is_other() {
+            continue;
+        }
         let Some(other) = now.file(&candidate)? else { continue };
         if matches!(which, Others::Alike) || other.bytes == file.bytes {
             see(share(&file.bytes, &other.bytes), candidate);
@@ -155,6 +161,37 @@ mod tests {
         let both = [("w.cpp", Mode::Regular, LINES), ("z.cpp", Mode::Regular, LINES)];
         assert_eq!(names(&both), ["w.cpp", "z.cpp"]);
     }
+
+    /// A branch of another kind, pages say, is a thousand files that none of ours became.
+    #[test]
+    fn where_a_tree_knows_its_ids_no_file_of_another_extension_is_read() {
+        struct Named(MemoryTree);
+        impl Tree for Named {
+            fn file(&self, path: &TreePath) -> Result<Option<File>, ReadError> {
+                assert!(!path.as_str().ends_with(".html"), "{path} was read");
+                self.0.file(path)
+            }
+            fn mode(&self, path: &TreePath) -> Option<Mode> {
+                self.0.mode(path)
+            }
+            fn id(&self, path: &TreePath) -> Option<ObjectId> {
+                self.0.file(path).ok()?.map(|file| ObjectId::of_blob(&file.bytes))
+            }
+            fn paths(&self) -> Vec<TreePath> {
+                self.0.paths()
+            }
+        }
+        let path = |name: &str| TreePath::new(name).expect("plain");
+        let file = |text: &str| File::new(Mode::Regular, text.as_bytes());
+        let now = |at| [(path("a.html"), file("<p>")), (path(at), file(LINES))];
+        let then = MemoryTree([(path("a.cpp"), file(LINES))].into());
+        for at in ["a.cc", "z.cpp"] {
+            let now = Named(MemoryTree(now(at).into()));
+            let found = find_moved(&path("a.cpp"), &file(LINES), &then, &now).expect("memory");
+            assert_eq!(found, Some(path(at)));
+        }
+    }
+
     #[test]
     fn a_deleted_file_is_known_by_half_of_its_lines_whatever_its_extension() {
         let names = |new: &[_]| names(Others::Alike, new);

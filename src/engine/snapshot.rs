@@ -200,6 +200,12 @@ pub trait Tree: Sync {
     /// The mode of the file at `path`, without its bytes.
     fn mode(&self, path: &TreePath) -> Option<Mode>;
 
+    /// The blob id of the file at `path`, where the tree knows it without reading the
+    /// file.
+    fn id(&self, _path: &TreePath) -> Option<ObjectId> {
+        None
+    }
+
     /// Every path, in byte order.
     fn paths(&self) -> Vec<TreePath>;
 
@@ -226,6 +232,10 @@ impl<T: Tree + ?Sized> Tree for &T {
 
     fn mode(&self, path: &TreePath) -> Option<Mode> {
         (**self).mode(path)
+    }
+
+    fn id(&self, path: &TreePath) -> Option<ObjectId> {
+        (**self).id(path)
     }
 
     fn paths(&self) -> Vec<TreePath> {
@@ -321,6 +331,11 @@ impl Tree for Snapshot<'_> {
             Some(edit) => edit.as_ref().map(|f| f.mode),
             None => self.below.mode(path),
         }
+    }
+
+    fn id(&self, path: &TreePath) -> Option<ObjectId> {
+        let is_edited = self.edits.contains_key(path);
+        if is_edited { None } else { self.below.id(path) }
     }
 
     fn paths(&self) -> Vec<TreePath> {

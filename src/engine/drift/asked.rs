@@ -73,6 +73,11 @@ impl Tree for Asking<'_> {
         self.tree.mode(path)
     }
 
+    fn id(&self, path: &TreePath) -> Option<ObjectId> {
+        self.note().paths.insert(path.clone());
+        self.tree.id(path)
+    }
+
     fn paths(&self) -> Vec<TreePath> {
         self.note().names = true;
         self.tree.paths()

@@ -105,6 +105,10 @@ impl Tree for LazyTree<'_> {
         self.listed(path).ok().flatten().map(|listed| listed.mode)
     }
 
+    fn id(&self, path: &TreePath) -> Option<ObjectId> {
+        self.listed(path).ok().flatten().map(|listed| listed.id)
+    }
+
     fn paths(&self) -> Vec<TreePath> {
         self.whole().map(GitTree::paths).unwrap_or_default()
     }

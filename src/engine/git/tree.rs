@@ -122,6 +122,10 @@ impl Tree for GitTree {
         self.listing.get(path).map(|f| f.mode)
     }
 
+    fn id(&self, path: &TreePath) -> Option<ObjectId> {
+        self.listing.get(path).map(|f| f.id)
+    }
+
     fn paths(&self) -> Vec<TreePath> {
         self.listing.iter().map(|(path, _)| path.clone()).collect()
     }

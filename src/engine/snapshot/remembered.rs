@@ -6,7 +6,7 @@ use std::thread;
 
 use foldhash::HashMap;
 
-use super::{Entry, File, Mode, ReadError, Tree, TreePath};
+use super::{Entry, File, Mode, ObjectId, ReadError, Tree, TreePath};
 
 /// A tree whose files are read once: for one that is looked at many times.
 pub struct Remembered<T> {
@@ -67,6 +67,10 @@ impl<T: Tree> Tree for Remembered<T> {
 
     fn mode(&self, path: &TreePath) -> Option<Mode> {
         self.below.mode(path)
+    }
+
+    fn id(&self, path: &TreePath) -> Option<ObjectId> {
+        self.below.id(path)
     }
 
     fn paths(&self) -> Vec<TreePath> {
