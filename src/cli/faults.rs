@@ -114,8 +114,11 @@ impl From<GitError> for CommandError {
             error @ (GitError::WrongTree { .. } | GitError::Name { .. }) => {
                 Self::new(ErrorKind::Refused, error).reason("wrong-tree")
             }
-            error @ GitError::NoRevision { .. } => {
-                Self::new(ErrorKind::Usage, error).reason("no-revision")
+            GitError::NoRevision { ref path, .. } => {
+                let all = format!("git -C {} for-each-ref", word(&path.display().to_string()));
+                Self::new(ErrorKind::Usage, error).reason("no-revision").hint(format!(
+                    "name it by its id, a tag or a branch: `{all}` lists those that are here"
+                ))
             }
             GitError::Ambiguous { ref commits, .. } => {
                 let some = commits.iter().take(8).map(ToString::to_string);
@@ -126,23 +129,27 @@ impl From<GitError> for CommandError {
                     .hint(format!("give more digits: {ids}"))
             }
             GitError::Damaged { ref path, .. } => {
-                let hint = whole_again(path);
-                Self::new(ErrorKind::Failed, error).reason(DAMAGED).hint(hint)
+                let (kind, hint) = of_damage(path);
+                Self::new(kind, error).reason(DAMAGED).hint(hint)
             }
             error => Self::new(ErrorKind::Missing, error).reason("no-source"),
         }
     }
 }
 
-/// What to do of a damaged repository.
-fn whole_again(path: &Path) -> String {
+/// What a damaged repository is, and what to do: a clone is a source that is not to be
+/// had, and the cache is ours.
+fn of_damage(path: &Path) -> (ErrorKind, String) {
     let shown = word(path.display().to_string().trim_end_matches('/'));
-    let in_cache = Cache::of_user().is_ok_and(|cache| cache.holds(path));
-    match in_cache {
-        true if shown.ends_with(".history.git") => format!("`rm -rf {shown}`: it is fetched again"),
-        true => "`overlay fetch` finds what is damaged in the cache and mends it".to_owned(),
-        false => format!("`git -C {shown} fsck` names what is damaged; a new clone is whole"),
+    if !Cache::of_user().is_ok_and(|cache| cache.holds(path)) {
+        let fsck = format!("`git -C {shown} fsck` names what is damaged; a new clone is whole");
+        return (ErrorKind::Missing, fsck);
     }
+    let mend = match shown.ends_with(".history.git") {
+        true => format!("`rm -rf {shown}`: it is fetched again"),
+        false => "`overlay fetch` finds what is damaged in the cache and mends it".to_owned(),
+    };
+    (ErrorKind::Failed, mend)
 }
 
 impl From<RegistryError> for CommandError {
@@ -166,13 +173,13 @@ impl From<AcquireError> for CommandError {
             error @ AcquireError::WrongPin { .. } => {
                 Self::new(ErrorKind::Refused, error).reason("wrong-pin")
             }
-            AcquireError::Named(ref named) => {
-                let damaged = match named {
-                    GitError::Damaged { path, .. } => Some(whole_again(path)),
-                    _ => None,
+            AcquireError::Named(named) => {
+                let error = match named {
+                    damaged @ GitError::Damaged { .. } => damaged.into(),
+                    named => Self::new(ErrorKind::Missing, AcquireError::Named(named))
+                        .reason("no-source"),
                 };
-                let error = Self::new(ErrorKind::Missing, error).reason("no-source");
-                damaged.into_iter().fold(error, Self::hint).hint(
+                error.hint(
                     "name a clone of upstream, or leave --from out: the other sources are asked then",
                 )
             }
@@ -194,11 +201,14 @@ impl From<ReadError> for CommandError {
             std::io::ErrorKind::NotFound => Self::new(ErrorKind::Missing, error),
             std::io::ErrorKind::InvalidData => {
                 let git = error.source.get_ref().and_then(|e| e.downcast_ref::<GitError>());
-                let hint = match git {
-                    Some(GitError::Damaged { path, .. }) => Some(whole_again(path)),
-                    _ => None,
+                let (kind, hint) = match git {
+                    Some(GitError::Damaged { path, .. }) => {
+                        let (kind, hint) = of_damage(path);
+                        (kind, Some(hint))
+                    }
+                    _ => (ErrorKind::Failed, None),
                 };
-                let error = Self::new(ErrorKind::Failed, error).reason(DAMAGED);
+                let error = Self::new(kind, error).reason(DAMAGED);
                 hint.into_iter().fold(error, Self::hint)
             }
             _ => Self::new(ErrorKind::Failed, error),

@@ -12,6 +12,7 @@ use crate::project::{Project, git};
 pub fn add(suite: &mut Suite) {
     let git_there = || [Need::program("git", "git")];
     suite.test_needing("damage/half an object in a clone", git_there(), half_in_clone);
+    suite.test_needing("damage/of a clone it is told alike", git_there(), cache_or_not);
     suite.test_needing("damage/half an object in the cache", git_there(), half_in_cache);
     suite.test_needing("damage/a clone that lost the pin", git_there(), lost);
     suite.test_needing("damage/half an object in the history", git_there(), half_in_history);
@@ -45,7 +46,7 @@ fn half_in_clone() {
         halve(&clone, what);
         for command in [&["fetch"][..], &["apply"], &["drift", "--to", "main"]] {
             let run = project.tool.run([command, &["--from", "clone"]].concat());
-            assert!(matches!(run.status(), Some(4 | 5)), "{what}: {}", run.shown());
+            run.assert_status(4);
             for words in ["clone", ": the repository is damaged", " is cut short", " fsck` names"] {
                 assert!(run.stderr().contains(words), "{what}: {words}: {}", run.shown());
             }
@@ -59,6 +60,42 @@ fn half_in_clone() {
         let apply = project.tool.run_with(&variables, ["apply"]);
         apply.assert_status(4);
         assert!(apply.stderr().contains(" is cut short"), "{what}: {}", apply.shown());
+    }
+}
+
+/// A clone that a drift works on is damaged whether or not the cache has the pin.
+fn cache_or_not() {
+    let spoils: [fn(&Path); 5] = [
+        |git| fs::remove_file(git.join("HEAD")).unwrap(),
+        |git| fs::remove_dir_all(git.join("objects")).unwrap(),
+        |git| fs::remove_dir_all(git.join("objects/pack")).unwrap(),
+        |git| fs::remove_dir_all(git.join("refs")).unwrap(),
+        |git| {
+            let items = fs::read_dir(git.join("objects/pack")).unwrap();
+            let paths = items.map(|item| item.unwrap().path());
+            let indexes = paths.filter(|path| path.extension().is_some_and(|e| e == "idx"));
+            indexes.for_each(|path| fs::remove_file(path).unwrap());
+        },
+    ];
+    for (at, spoil) in spoils.into_iter().enumerate() {
+        let project = fresh();
+        let clone = project.tool.path("clone");
+        git(&clone, &["repack", "-q", "-a", "-d"]);
+        project.tool.run(["fetch", "--from", "clone"]).assert_status(0);
+        spoil(&clone.join(".git"));
+        let told = || {
+            ["main", &project.commit].map(|to| {
+                let named = clone.display().to_string();
+                let run = project.tool.run(["drift", "--to", to, "--from", &named]);
+                run.assert_status(4);
+                assert!(run.stderr().contains("the repository is damaged"), "{}", run.shown());
+                // What it is and why; then what to do.
+                run.stderr().split("try: ").next().unwrap_or_default().to_owned()
+            })
+        };
+        let warm = told();
+        fs::remove_dir_all(project.tool.path(".cache")).unwrap();
+        assert_eq!(warm, told(), "{at}");
     }
 }
 

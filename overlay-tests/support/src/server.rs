@@ -101,7 +101,10 @@ fn answer(mut stream: TcpStream, root: &Path, fault: Fault, seen: &Mutex<Vec<Str
     let length = body.len();
     let head =
         format!("HTTP/1.1 {status}\r\n{rest}Content-Length: {length}\r\nConnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).unwrap();
+    // A client may be killed in the middle.
+    if stream.write_all(head.as_bytes()).is_err() {
+        return;
+    }
     let is_pack = request.method == "POST" && body.windows(4).any(|w| w == b"PACK");
     match fault {
         Fault::Stall | Fault::Cut if is_pack => {
@@ -112,7 +115,7 @@ fn answer(mut stream: TcpStream, root: &Path, fault: Fault, seen: &Mutex<Vec<Str
                 let _ = stream.read(&mut [0]);
             }
         }
-        _ => stream.write_all(&body).unwrap(),
+        _ => drop(stream.write_all(&body)),
     }
 }
 

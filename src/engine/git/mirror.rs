@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{Direction, Error, ErrorCode, FetchPrune, Repository};
+use git2::{Direction, Error, FetchPrune, Repository};
+use walkdir::{DirEntry, WalkDir};
 
 use super::import::{self, Limits};
 use super::loose::Loose;
@@ -64,12 +65,12 @@ impl Mirror {
         if self.path.symlink_metadata().is_err() {
             return Ok(None);
         }
-        let repository = match Repository::open(&self.path) {
+        let repository = match super::open(&self.path) {
             Ok(repository) => repository,
-            Err(e) if e.code() == ErrorCode::Owner => {
-                return Err(in_cache(super::unopened(&self.path, e)));
+            Err(GitError::Open { source, .. } | GitError::Damaged { source, .. }) => {
+                return Ok(Some(source));
             }
-            Err(e) => return Ok(Some(e)),
+            Err(e) => return Err(in_cache(e)),
         };
         let head = repository.find_reference("HEAD").ok();
         let branch = head.and_then(|head| head.symbolic_target().ok().flatten().map(str::to_owned));
@@ -101,7 +102,8 @@ impl Mirror {
     /// branch leads to it. Waits while another process does so.
     ///
     /// A repository that is damaged has nothing that upstream has not: another is made
-    /// aside, and takes its place. What was wrong is given then.
+    /// aside, and takes its place. What was wrong is given then. So is the first one made,
+    /// so that none without a history is left of a fetch that failed.
     ///
     /// # Errors
     /// The server cannot be reached or goes silent, or the cache cannot be
@@ -125,23 +127,44 @@ impl Mirror {
             progress.tell(Event::End);
             updated
         };
-        let Some(fault) = self.fault()? else {
-            let repository = Repository::open(&self.path).or_else(|_| place.make())?;
-            return update(&repository).map(|()| None);
-        };
+        clear_left(&self.path)?;
+        let fault = self.fault()?;
+        if fault.is_none() && self.path.symlink_metadata().is_ok() {
+            return update(&super::open(&self.path)?).map(|()| None);
+        }
         let aside = place.aside();
         let anew = aside.make().and_then(|repository| update(&repository));
-        match anew.and_then(|()| place.give_way(&aside)) {
-            Ok(()) => Ok(Some(fault.message().to_owned())),
-            Err(error) => {
+        match (anew.and_then(|()| place.give_way(&aside)), fault) {
+            (Ok(()), fault) => Ok(fault.map(|fault| fault.message().to_owned())),
+            (Err(error), fault) => {
                 // What is left is found and cleared by the next update.
                 let _ = cache::remove(aside.path());
-                let GitError::Unreachable { .. } = error else { return Err(error) };
+                let (GitError::Unreachable { .. }, Some(fault)) = (&error, fault) else {
+                    return Err(error);
+                };
                 let both = format!("{}; {}", fault.message(), message(&error));
                 Err(GitError::Damaged { path: self.path.clone(), source: Error::from_str(&both) })
             }
         }
     }
+}
+
+/// Takes away what a killed fetch left in a repository: locks, by which libgit2 would take
+/// it for one that another process writes to, and files that were to become packs and
+/// objects. The mirror's own lock must be held: nobody else writes there.
+fn clear_left(repository: &Path) -> Result<(), GitError> {
+    // No ref has a name that ends so.
+    let is_lock = |item: &DirEntry| item.path().extension().is_some_and(|e| e == "lock");
+    // As libgit2 names them, and as git does.
+    let is_draft = |name: &str| name.contains("_git2_") || name.starts_with("tmp_");
+    let is_left = |item: &DirEntry, objects: &Path| {
+        let name = item.file_name().to_str();
+        is_lock(item) || item.path().starts_with(objects) && name.is_some_and(is_draft)
+    };
+    let objects = repository.join("objects");
+    let items = WalkDir::new(repository).min_depth(1).into_iter().filter_map(Result::ok);
+    let left: Vec<DirEntry> = items.filter(|item| is_left(item, &objects)).collect();
+    Ok(left.iter().try_for_each(|item| cache::remove(item.path()))?)
 }
 
 /// Fetches what is new of a server's, and by their ids what `rev` and `pin` lack then.

@@ -18,6 +18,7 @@ mod mirror;
 mod missing;
 mod object;
 mod objects;
+mod open;
 #[cfg(feature = "fetch")]
 mod pack;
 mod revision;
@@ -25,7 +26,6 @@ mod store;
 mod tree;
 
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::cache::CacheError;
@@ -41,6 +41,10 @@ pub use self::lazy::{LazyTree, Walk};
 pub use self::mirror::Mirror;
 pub use self::store::Store;
 pub use self::tree::GitTree;
+
+use self::open::open;
+#[cfg(feature = "fetch")]
+use self::open::unopened;
 
 /// Why objects are not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -204,31 +208,16 @@ impl GitError {
     }
 }
 
-/// The repository at `path` cannot be opened.
-fn unopened(path: &Path, source: git2::Error) -> GitError {
-    let open = |source| GitError::Open { path: path.to_path_buf(), source };
-    if source.code() != git2::ErrorCode::Owner {
-        return open(source);
-    }
-    // What is another's may be the folder or the `.git` in it: libgit2 quotes it. The
-    // setting takes the folder.
-    let quoted = source.message().split_once('\'').and_then(|(_, rest)| rest.rsplit_once('\''));
-    let owned = quoted.map_or(path, |(owned, _)| Path::new(owned));
-    let (Ok(owned), Ok(full)) = (owned.metadata(), path.canonicalize()) else {
-        return open(source);
-    };
-    let path = match full.parent() {
-        Some(folder) if full.ends_with(".git") => folder.to_path_buf(),
-        _ => full,
-    };
-    GitError::Owner { path, owner: owned.uid() }
-}
-
 /// An object of the repository at `path` is missing or has other bytes.
 fn damaged(path: &Path, source: git2::Error) -> GitError {
-    let is_partial =
-        source.code() == git2::ErrorCode::NotFound && is_partial(path).unwrap_or(false);
+    // Why an object is missing says more than which.
+    let opened = (source.code() == git2::ErrorCode::NotFound)
+        .then(|| git2::Repository::open(path).ok())
+        .flatten();
+    let is_partial = opened.as_ref().is_some_and(|it| is_partial(it).unwrap_or(false));
+    let source = opened.and_then(|repository| missing::fault(&repository)).unwrap_or(source);
     // A clone is told by its folder, however it was found.
+    let path = path.components().as_path();
     let folder = path.parent().filter(|_| path.file_name().is_some_and(|name| name == ".git"));
     let path = folder.filter(|folder| *folder != Path::new("")).unwrap_or(path).to_path_buf();
     match is_partial {
@@ -238,8 +227,8 @@ fn damaged(path: &Path, source: git2::Error) -> GitError {
 }
 
 /// Whether git would ask a server for objects that are missing.
-fn is_partial(path: &Path) -> Result<bool, git2::Error> {
-    let config = git2::Repository::open(path)?.config()?;
+fn is_partial(repository: &git2::Repository) -> Result<bool, git2::Error> {
+    let config = repository.config()?;
     let mut entries = config.entries(Some(r"^(remote\..*\.promisor|extensions\.partialclone)$"))?;
     Ok(entries.next().is_some())
 }

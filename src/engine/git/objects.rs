@@ -32,8 +32,9 @@ pub(super) struct Handle<'o> {
 impl Objects {
     pub(super) fn open(path: &Path) -> Result<Self, GitError> {
         object::hash_here();
-        let repository = Repository::open(path).map_err(|e| super::unopened(path, e))?;
-        let path = repository.path().to_path_buf();
+        let repository = super::open(path)?;
+        // libgit2 puts a `/` behind it.
+        let path = repository.path().components().collect();
         let loose = Loose::of(&repository);
         let free = Mutex::new(vec![repository]);
         Ok(Self(Arc::new(Handles { path, loose, free, given_back: Condvar::new() })))

@@ -33,7 +33,9 @@ pub(super) fn resolve(
                 None => Err(none(no_commit())),
             },
             Err(e) if is_damage(&e) => Err(damaged(e)),
-            Err(e) => Err(missing::fault(repository).map_or_else(|| none(e), damaged)),
+            Err(e) => {
+                Err(missing::fault(repository).map_or_else(|| none(nothing(rev, &e)), damaged))
+            }
         };
     };
     let found = match stands_for(repository, base) {
@@ -42,7 +44,7 @@ pub(super) fn resolve(
         Err(e) if e.code() == ErrorCode::Ambiguous => {
             match commits(repository, digits_of(base)).map_err(damaged)?[..] {
                 [id] => Some(id),
-                [] => return Err(none(e)),
+                [] => return Err(none(Error::from_str("no commit's id begins so"))),
                 ref ids => {
                     let commits = ids.iter().copied().map(to_id).collect();
                     return Err(GitError::Ambiguous {
@@ -65,7 +67,11 @@ pub(super) fn resolve(
     let mut at = object::peel(repository, id).map_err(damaged)?.ok_or_else(|| none(no_commit()))?;
     for parent in steps {
         let commit = object::commit(repository, at).map_err(damaged)?;
-        at = commit.parent_id(parent).map_err(none)?;
+        let further = |_| match parent {
+            0 => format!("the history here goes back no further than {at}"),
+            _ => format!("the commit {at} has no parent {}", parent + 1),
+        };
+        at = commit.parent_id(parent).map_err(|e| none(Error::from_str(&further(e))))?;
     }
     object::any(repository, at).map_err(damaged)?;
     Ok(to_id(at))
@@ -73,6 +79,18 @@ pub(super) fn resolve(
 
 fn no_commit() -> Error {
     Error::from_str("it is no commit, and no tag of one")
+}
+
+/// Why libgit2 finds none; its own words are of its own workings.
+fn nothing(rev: &str, error: &Error) -> Error {
+    Error::from_str(match error.code() {
+        ErrorCode::InvalidSpec => "git knows no such form of a name",
+        _ if rev.contains("@{") => {
+            "only the clone's own records tell what was checked out, where a branch was before \
+             and what it follows, and they have none of it"
+        }
+        _ => "nothing here answers to it",
+    })
 }
 
 fn is_id(name: &str) -> bool {

@@ -182,6 +182,22 @@ fn drift_unknown() {
             assert!(run.stderr().contains(&told), "{}", run.shown());
         }
     }
+    for (target, why) in [
+        ("@{-2}", "only the clone's own records tell"),
+        ("main@{u}", "only the clone's own records tell"),
+        ("main~999999", "the history here goes back no further than "),
+        ("main^2", " has no parent 2"),
+        (":/nowhere", "nothing here answers to it"),
+        ("main^{none}", "git knows no such form of a name"),
+        ("HEAD:q.h", "it is no commit"),
+    ] {
+        let run = bump.run(&["drift", "--to", target]);
+        run.assert_status(2);
+        for words in [why, "name it by its id, a tag or a branch: `git -C ", "clone"] {
+            assert!(run.stderr().contains(words), "{words}: {}", run.shown());
+        }
+        assert!(!run.stderr().contains("code="), "{}", run.shown());
+    }
     let run = bump.tool.run(["drift", "--to", "v9"]);
     run.assert_status(4);
 }

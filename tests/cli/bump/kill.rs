@@ -1,11 +1,15 @@
 //! `overlay rebase`, killed.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use overlay_tests_support::server::{Fault, Server};
+
 use super::rebase::stop::WORK;
 use super::{Bump, stop, stopped};
+use crate::project::git;
 
 /// Adds the tests.
 pub fn add(test: &mut impl FnMut(&str, fn())) {
@@ -14,6 +18,7 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/killed-at-a-stop-no-file-is-there-before-it", stop_killed);
     test("rebase/killed-while-going-on-it-is-whole", rebase_killed_later);
     test("rebase/killed-while-given-up-it-can-be-given-up", abort_killed);
+    test("drift/killed-while-it-fetches-a-later-one-works", fetch_killed);
 }
 
 /// What a kill between the folder and the pin leaves.
@@ -95,10 +100,15 @@ fn stop_killed() {
 
 /// Starts the tool and kills it after so many microseconds.
 fn kill_after(bump: &Bump, arguments: &[&str], wait: u64) {
+    kill_with(bump, &bump.tool.path("clone").display().to_string(), arguments, wait);
+}
+
+/// As [`kill_after`], with upstream at `from`.
+fn kill_with(bump: &Bump, from: &str, arguments: &[&str], wait: u64) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_overlay"))
         .args(arguments)
         .current_dir(bump.tool.path(""))
-        .env("MLX_OVERLAY_UPSTREAM", bump.tool.path("clone"))
+        .env("MLX_OVERLAY_UPSTREAM", from)
         .env("MLX_OVERLAY_CACHE", bump.tool.path(".cache"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -210,5 +220,36 @@ fn abort_killed() {
         bump.run(&abort).assert_status(0);
         assert!(!folder(&bump).exists(), "{steps:?}");
         assert_eq!(bump.files(), before, "{steps:?}");
+    }
+}
+
+/// Kills a drift at many moments of its first fetch and of a later one, which writes to
+/// the mirror that is there.
+fn fetch_killed() {
+    let bump = Bump::new();
+    let clone = bump.tool.path("clone");
+    let url = format!("{}/.git", Server::start(&clone, Fault::None).url);
+    let drift = ["drift", "--to", "main", "--format", "json"];
+    let drifted = || bump.tool.run_with(&[("MLX_OVERLAY_UPSTREAM", &url)], drift);
+    let cache = bump.tool.path(".cache");
+    let begun = std::time::Instant::now();
+    assert_eq!(drifted().json()["target"]["commit"], bump.commits[4]);
+    let run_time = u64::try_from(begun.elapsed().as_micros()).unwrap();
+    for kill in 0..24 {
+        if kill % 4 == 0 {
+            fs::remove_dir_all(&cache).unwrap();
+        }
+        git(&clone, &["commit", "-q", "--allow-empty", "-m", "Later"]);
+        git(&clone, &["tag", &format!("v{kill}")]);
+        let wait = run_time * kill / 24;
+        kill_with(&bump, &url, &drift, wait);
+        let run = drifted();
+        run.assert_status(1);
+        let told = format!("killed after {wait} µs: {}", run.shown());
+        assert_eq!(run.json()["target"]["commit"], git(&clone, &["rev-parse", "HEAD"]), "{told}");
+        let kept = fs::read_dir(cache.join("git")).unwrap().map(|item| item.unwrap().path());
+        for mirror in kept.filter(|path| path.join("HEAD").exists()) {
+            git(&mirror, &["fsck", "--strict"]);
+        }
     }
 }

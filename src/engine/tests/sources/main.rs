@@ -6,6 +6,7 @@
 mod damage;
 mod git;
 mod history;
+mod left;
 mod pin;
 mod registry;
 mod repository;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     damage::add(&mut suite);
     git::add(&mut suite);
     history::add(&mut suite);
+    left::add(&mut suite);
     pin::add(&mut suite);
     registry::add(&mut suite);
     store::add(&mut suite);
