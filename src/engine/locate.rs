@@ -22,8 +22,10 @@ mod namesakes;
 mod nearby;
 mod openings;
 mod outline;
+mod own;
 mod script;
 mod shape;
+mod twins;
 mod within;
 
 use std::ops::Range;

@@ -132,6 +132,16 @@ impl Head {
     }
 }
 
+/// The nearest line before `line` that begins with a letter, `_` or `$`, as
+/// `diff -p` and git choose the text behind a `@@`.
+pub(super) fn heading(text: &[&[u8]], line: usize) -> Option<usize> {
+    (0..line.min(text.len())).rev().find(|&i| is_heading(text[i]))
+}
+
+pub(super) fn is_heading(line: &[u8]) -> bool {
+    line.first().is_some_and(|&b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'$'))
+}
+
 /// The name that a heading gives, where no function can be read: the word
 /// before the first `(` that is no attribute's. Of a heading that is a template's head alone, the lines
 /// after it up to `until` count.

@@ -145,32 +145,4 @@ impl<'t> Both<'t> {
         let outlined = |(text, shape): Side<'t>| (text, shape.outline(text));
         (outlined(self.then), outlined(self.now))
     }
-
-    /// Whether the base's lines `edges`, those at `was` and the lines beside them, stand in two
-    /// arms of a condition in the function around `is`, and nothing says which are the old.
-    pub(super) fn has_twin_arm(
-        &self,
-        was: &Range<usize>,
-        is: &Range<usize>,
-        edges: &Range<usize>,
-    ) -> bool {
-        if self.scripted() || self.map.most_places(edges.clone()) <= 1 {
-            return false;
-        }
-        let (then, now) = self.outlined();
-        if now.1.branches(is.start).is_empty() {
-            return false;
-        }
-        let Some((_, Some(function))) = now.1.function(now.0, is.start) else { return false };
-        let places = self.map.places(edges.clone()).into_iter();
-        let places = places.map(|at| at + was.start - edges.start).filter(|at| *at != is.start);
-        arms::is_one_of_several((then, now), (was.start, is.start), places, &function)
-    }
-
-    /// Whether what conditions say tells that lines which are at line `is` are the old ones, and
-    /// none at `place`.
-    pub(super) fn is_told(&self, was: usize, is: usize, place: usize) -> bool {
-        let (then, now) = self.outlined();
-        !self.scripted() && arms::told((then, now), (was, is), place) == Some(true)
-    }
 }

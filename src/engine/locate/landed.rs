@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::facts::Facts;
-use super::mapped::{depth_of, own_function, own_head};
+use super::mapped::depth_of;
 use super::shape::Shape;
+use super::twins::beside;
 use super::within::Both;
 use super::{Place, Placed, conflict, context};
 use crate::merge::{Fate, LineMap};
@@ -25,7 +26,7 @@ pub(super) fn landed_and_more(in_base: &[Place], both: &Both<'_>) -> Option<Vec<
     for (placed, runs) in in_base.iter().flatten().zip(runs) {
         let mut starts = Vec::new();
         for run in &runs {
-            let edges = run.start.saturating_sub(1)..(run.end + 1).min(made.len());
+            let edges = beside(run, &made);
             let at = map.surely_kept(edges.clone())?;
             let (first, last) = (edges.start == run.start, edges.end == run.end);
             let ends = at + edges.len() == text.len();
@@ -37,7 +38,7 @@ pub(super) fn landed_and_more(in_base: &[Place], both: &Both<'_>) -> Option<Vec<
         let site = *starts.first()?..starts.last()? + runs.last()?.len();
         for ((edit, run), is) in placed.edits.iter().zip(&runs).zip(starts) {
             let depth = depth_of(edit, base);
-            own_function(run, &(is..is + run.len()), &site, depth, &after).ok()?;
+            after.same_place(run, &(is..is + run.len()), depth).ok()?;
         }
         places.push(Ok(as_landed(site, placed.inferred)));
     }
@@ -106,7 +107,7 @@ pub(super) fn landed_at(
     let gap = |at: usize| at..at;
     for (i, (edit, is)) in placed.edits.iter().zip(starts).enumerate() {
         let (depth, was, is) = (depth_of(edit, both.base()), gap(edit.range.start), gap(is));
-        own_head(&was, &is, &site, depth, both)?;
+        both.same_head(&was, &is, depth).map_err(|why| conflict(Some(&site), &why))?;
         if let Err(why) = both.same_blocks(&was, &is, depth)
             && !stands_as_made(in_base, (own, i), &is, depth, both)
         {

@@ -3,16 +3,14 @@
 use std::ops::Range;
 
 use super::facts::Facts;
-use super::heads::{class_name, heading_name};
+use super::heads::heading;
 use super::indented::depth;
 use super::landed::{all_landed, landed_and_more, landed_at, landed_whole};
 use super::nearby::{in_function, in_openings, nearby, with_outer};
+use super::own::{is_one_head, stands_apart};
 use super::shape::{Shape, Side};
 use super::within::Both;
-use super::{
-    Edit, LineEnds, Place, Placed, Text, Unplaced, anywhere, conflict, context, list, place_alone,
-};
-use crate::cpp::{Kind, lex_meaning};
+use super::{Edit, LineEnds, Place, Placed, Text, Unplaced, conflict, context, list, place_alone};
 use crate::merge::{Fate, LineMap};
 use crate::patch::Hunk;
 use crate::report::HunkClass;
@@ -158,12 +156,8 @@ fn map_hunk(
     };
     let own = &placed.edits[0].range;
     let (then, now) = (heading(base, own.start), heading(text, first.range.start));
-    let in_twin_arm = |(edit, now): (&Edit, &Edit)| {
-        both.has_twin_arm(&edit.range, &now.range, &beside(&edit.range, base))
-    };
-    if whole && has_new_copy(hunk, placed, first.range.start, (then, now), both)
-        || both.has_new_twin(own, beside(own, base))
-        || placed.edits.iter().zip(&kept).any(in_twin_arm)
+    if whole && both.has_new_copy(hunk, placed, first.range.start, (then, now))
+        || both.has_twin(&placed.edits, &kept)
     {
         let why = "upstream put in a second copy of its lines, and nothing says which are the old";
         let mut unplaced = conflict(Some(&site), why);
@@ -172,7 +166,8 @@ fn map_hunk(
     }
     for (edit, now) in placed.edits.iter().zip(&kept) {
         let depth = depth_of(edit, base);
-        own_function(&edit.range, &now.range, &site, depth, both)?;
+        both.same_place(&edit.range, &now.range, depth)
+            .map_err(|why| conflict(Some(&site), &why))?;
     }
     let nearby = match surroundings(whole, then, now, map) {
         Surroundings::Same => None,
@@ -198,215 +193,6 @@ fn map_hunk(
         _ => HunkClass::Moved,
     };
     Ok(Placed { class, site, edits: kept, inferred: placed.inferred, rivals: Vec::new(), nearby })
-}
-
-/// Lines of a text with the line on either side.
-fn beside(lines: &Range<usize>, text: &[&[u8]]) -> Range<usize> {
-    lines.start.saturating_sub(1)..(lines.end + 1).min(text.len())
-}
-
-/// Whether two headings give the one name that no other of their texts gives, and go on
-/// alike after it: a declaration, say, that got another type.
-fn is_one_head(then: (&[&[u8]], Option<usize>), now: (&[&[u8]], Option<usize>)) -> bool {
-    let told = only_head(then);
-    told.is_some() && told == only_head(now)
-}
-
-/// A heading from its name on, where no other of its text has that.
-fn only_head<'t>((text, at): (&[&'t [u8]], Option<usize>)) -> Option<&'t [u8]> {
-    let at = at?;
-    let name = heading_name(text, at, at + 1)?;
-    let has_it = |line: &usize| heading_name(text, *line, line + 1).as_ref() == Some(&name);
-    let headings = (0..text.len()).filter(|line| is_heading(text[*line]));
-    let begin = memchr::memmem::find(text[at], &[&name[..], b"("].concat())?;
-    (headings.filter(has_it).count() == 1).then_some(&text[at][begin..])
-}
-
-/// Whether a change outside of any function stands where it stood, whatever heads the lines
-/// before it: in the same braces, and what begins at those headings is over before it.
-fn stands_apart(
-    was: &Range<usize>,
-    now: &Edit,
-    headings: (Option<usize>, Option<usize>),
-    both: &Both<'_>,
-) -> bool {
-    // What is around lines of a script is read without headings.
-    if both.are_scripts() {
-        return true;
-    }
-    let over = |text: &[&[u8]], heading: Option<usize>, until: usize| {
-        heading.is_none_or(|from| is_over(&text[from..until.max(from)].concat()))
-    };
-    let depth = depth_of(now, both.text());
-    // A paragraph of prose ends with a blank line. That it stands in no function is known.
-    if !both.reads() && depth == Some(0) {
-        let blank = |text: &[&[u8]], heading: Option<usize>, until: usize| {
-            let lines = heading.map(|from| &text[from..until.max(from)]);
-            lines.is_none_or(|lines| {
-                lines.iter().any(|line| line.trim_ascii().is_empty())
-                    && matches!(brackets(&lines.concat()), (0, 0, _))
-            })
-        };
-        return blank(both.base(), headings.0, was.start)
-            && blank(both.text(), headings.1, now.range.start);
-    }
-    over(both.base(), headings.0, was.start)
-        && over(both.text(), headings.1, now.range.start)
-        && both.stands_alike(was, &now.range, depth)
-}
-
-/// Whether no statement goes on after a text. The braces that are open there are compared
-/// with those that were.
-fn is_over(text: &[u8]) -> bool {
-    let (_, others, last) = brackets(text);
-    others == 0 && matches!(last, b";" | b"{" | b"}")
-}
-
-/// How many braces a text leaves open, how many other brackets, and its last word.
-fn brackets(text: &[u8]) -> (usize, usize, &[u8]) {
-    let tokens = lex_meaning(text);
-    let words = tokens.iter().filter(|t| t.kind != Kind::Directive).map(|t| t.of(text));
-    words.fold((0, 0, b";"), |(braces, others, _), word| match word {
-        b"{" => (braces + 1, others, word),
-        b"(" | b"[" => (braces, others + 1, word),
-        // What closes more than was opened is a namespace that is over.
-        b"}" => (braces.saturating_sub(1), others, word),
-        b")" | b"]" => (braces, others.saturating_sub(1), word),
-        _ => (braces, others, word),
-    })
-}
-
-/// Turns down lines that were at `was`, and at `is` stand in a function, a class or a
-/// lambda of another name; `site` is where a report points, `depth` how far they are
-/// indented.
-pub(super) fn own_function(
-    was: &Range<usize>,
-    is: &Range<usize>,
-    site: &Range<usize>,
-    depth: Option<usize>,
-    both: &Both<'_>,
-) -> Result<(), Unplaced> {
-    own_head(was, is, site, depth, both)?;
-    both.same_blocks(was, is, depth).map_err(|why| conflict(Some(site), &why))
-}
-
-/// As [`own_function`], of all but what opens blocks and lists in the function.
-pub(super) fn own_head(
-    was: &Range<usize>,
-    is: &Range<usize>,
-    site: &Range<usize>,
-    depth: Option<usize>,
-    both: &Both<'_>,
-) -> Result<(), Unplaced> {
-    let (base, text) = (both.base(), both.text());
-    let headings = (heading(base, was.start), heading(text, is.start));
-    let same_heading = match headings {
-        (Some(then), Some(now)) => base[then] == text[now],
-        (then, now) => then == now,
-    };
-    if same_heading && both.stands_alike(was, is, depth) {
-        return Ok(());
-    }
-    read_head(was, is, site, depth, headings, both)
-}
-
-/// As [`own_head`], where the lines themselves do not prove it; `headings` are those of
-/// both texts.
-fn read_head(
-    was: &Range<usize>,
-    is: &Range<usize>,
-    site: &Range<usize>,
-    depth: Option<usize>,
-    headings: (Option<usize>, Option<usize>),
-    both: &Both<'_>,
-) -> Result<(), Unplaced> {
-    let (base, text) = (both.base(), both.text());
-    let there = |why: String| Err(conflict(Some(site), &why));
-    if both.came_into_words(was, is) {
-        return there("upstream put its lines into a comment or a string".into());
-    }
-    if let Some(off) = both.switched_off(was, is) {
-        return there(format!("upstream switched its lines off: `#if 0` at line {}", off + 1));
-    }
-    if let Some((condition, met)) = both.other_arm(was, is) {
-        let (is, was) = if met { ("is", "is not") } else { ("is not", "is") };
-        return there(format!(
-            "its lines stand here, but where `{condition}` {is} met, and it was made for where it \
-             {was}"
-        ));
-    }
-    if let Some((new, old, line)) = both.exchanged_arm(was, is) {
-        return there(format!(
-            "its lines stand here, but under `{new}`, and it was made for `{old}`, which is at \
-             line {}",
-            line + 1
-        ));
-    }
-    if both.reads()
-        && let Err(why) = both.same_function(was, is, depth)
-    {
-        return there(why);
-    }
-    // What is around lines of a script is read without headings.
-    if both.is_inside(was) || both.are_scripts() {
-        return Ok(());
-    }
-    let (Some(then), Some(now)) = headings else { return Ok(()) };
-    // What is over before the lines heads them in neither text.
-    let past = |text: &[&[u8]], heading: usize, until: usize| {
-        let before = text[heading..until.max(heading)].concat();
-        matches!(brackets(&before), (0, 0, b";" | b"}"))
-    };
-    if past(base, then, was.start) && past(text, now, is.start) {
-        return Ok(());
-    }
-    let mut names = (class_name(base, then, was.start), class_name(text, now, is.start));
-    // A head that was not read as a function's may be one all the same.
-    if names == (None, None) && !both.is_read(then) {
-        names = (heading_name(base, then, was.start), heading_name(text, now, is.start));
-    }
-    match names {
-        (Some(then), Some(now)) if then != now && !both.in_one_list(was, is) => {
-            let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-            there(format!(
-                "its lines stand here, but under `{}`, and it was made for `{}`",
-                shown(&now),
-                shown(&then)
-            ))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether upstream put in a second copy of a hunk's lines, whose first change is at `place`,
-/// under the same heading, in a function of the same name.
-fn has_new_copy(
-    hunk: &Hunk,
-    placed: &Placed,
-    place: usize,
-    (then, now): (Option<usize>, Option<usize>),
-    both: &Both<'_>,
-) -> bool {
-    if both.map.most_places(placed.site.clone()) <= 1 {
-        return false;
-    }
-    let own = &placed.edits[0].range;
-    let lead = own.start - placed.site.start;
-    let copies = |heading_at, text| copies(hunk, lead, heading_at, text);
-    let (was, mut is) = (copies(then, both.base()), copies(now, both.text()));
-    is.retain(|at| *at == place || !both.is_told(own.start, place, *at));
-    // The heading may be as common as `template <typename T>`.
-    is.len() > was.len() && both.in_namesakes(own, &was, &is).is_none_or(|(was, is)| is > was)
-}
-
-/// The places at which a hunk's lines stand in a text under a heading that reads
-/// like the one at `heading_at`, each given by its first change, which `lead`
-/// lines go before.
-fn copies(hunk: &Hunk, lead: usize, heading_at: Option<usize>, text: &[&[u8]]) -> Vec<usize> {
-    let wanted: Vec<&[u8]> = hunk.preimage().collect();
-    let reads = |at: Option<usize>| at.map(|line| text[line]);
-    let alike = |at: &usize| reads(heading(text, *at)) == reads(heading_at);
-    anywhere(&wanted, text).iter().map(|at| at + lead).filter(alike).collect()
 }
 
 enum Surroundings {
@@ -436,16 +222,6 @@ fn surroundings(
         (true, false) if now.and_then(|now| map.line_back(now)).is_none() => Surroundings::Changed,
         _ => Surroundings::Other,
     }
-}
-
-/// The nearest line before `line` that begins with a letter, `_` or `$`, as
-/// `diff -p` and git choose the text behind a `@@`.
-fn heading(text: &[&[u8]], line: usize) -> Option<usize> {
-    (0..line.min(text.len())).rev().find(|&i| is_heading(text[i]))
-}
-
-fn is_heading(line: &[u8]) -> bool {
-    line.first().is_some_and(|&b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'$'))
 }
 
 fn stands_but_for(ends: LineEnds, range: &Range<usize>, base: &[&[u8]], text: &[&[u8]]) -> bool {

@@ -58,11 +58,11 @@ impl<'t> Both<'t> {
         self.now.0
     }
 
-    fn were(&self) -> &Functions {
+    pub(super) fn were(&self) -> &Functions {
         self.then.1.functions(self.then.0)
     }
 
-    fn are(&self) -> &Functions {
+    pub(super) fn are(&self) -> &Functions {
         self.now.1.functions(self.now.0)
     }
 
@@ -108,7 +108,7 @@ impl<'t> Both<'t> {
     /// The heads of the functions around lines of a text, the innermost first: where
     /// each begins, and as much of it as tells one from another. Nothing where it cannot
     /// be told.
-    fn heads(
+    pub(super) fn heads(
         &self,
         (text, shape): Side<'t>,
         lines: &Range<usize>,
@@ -126,23 +126,6 @@ impl<'t> Both<'t> {
         }
     }
 
-    /// Whether all of `places`, where the base's lines `edges` stand in the text at
-    /// hand, that are in a function with the head of the one around `was` are in
-    /// the very same. `false` says nothing.
-    fn stands_once(&self, was: &Range<usize>, edges: &Range<usize>, places: &[usize]) -> bool {
-        let now = |at: usize| at + was.start - edges.start..at + was.end - edges.start;
-        let Some(own) = self.heads(self.then, was) else { return false };
-        let Some((_, own)) = own.first() else { return true };
-        let mut first = None;
-        places.iter().all(|at| {
-            let heads = self.heads(self.now, &now(*at));
-            heads.is_some_and(|all| {
-                let mut alike = all.iter().filter(|(_, head)| head == own);
-                alike.all(|(at, _)| *first.get_or_insert(*at) == *at)
-            })
-        })
-    }
-
     /// Whether lines that were code stand in a comment or a string of several lines.
     pub(super) fn came_into_words(&self, was: &Range<usize>, is: &Range<usize>) -> bool {
         let within = |(text, shape): Side<'t>, at| shape.is_in_words(text, at);
@@ -155,35 +138,6 @@ impl<'t> Both<'t> {
         self.indented()
             || may(self.then) && !self.were().is_empty()
             || may(self.now) && !self.are().is_empty()
-    }
-
-    /// Whether upstream put in a second copy of the function that the base's
-    /// lines `was` are in, under the same head, and `edges`, those and the lines
-    /// beside them, stand in both.
-    pub(super) fn has_new_twin(&self, was: &Range<usize>, edges: Range<usize>) -> bool {
-        if self.map.most_places(edges.clone()) <= 1 {
-            return false;
-        }
-        // Lines in no function: a blank line between two may stand in hundreds of places.
-        if self.heads(self.then, was).is_some_and(|heads| heads.is_empty()) {
-            return false;
-        }
-        let places = self.map.places(edges.clone());
-        if places.len() <= 1 || self.stands_once(was, &edges, &places) {
-            return false;
-        }
-        self.has_twin(was, edges, &places)
-    }
-
-    /// As [`Self::has_new_twin`], by reading the functions of both texts.
-    fn has_twin(&self, was: &Range<usize>, edges: Range<usize>, places: &[usize]) -> bool {
-        let Some(own) = self.were().holding(was).last().copied() else { return false };
-        let (length, head) = (edges.len(), self.were().head(own));
-        let holds = |lines: &Range<usize>, at: usize| lines.start <= at && at + length <= lines.end;
-        let had = self.were().headed(&own.path, &head).len();
-        let alike = self.are().headed(&own.path, &head).into_iter();
-        let twins = alike.filter(|s| places.iter().any(|at| holds(&s.lines, *at)));
-        twins.count() > had.max(1)
     }
 
     /// Fails, with the reason in a sentence, where lines that were at `was` and
@@ -306,24 +260,6 @@ impl<'t> Both<'t> {
             return None;
         }
         Some((then, body(self.now, is)?))
-    }
-
-    /// How many of these places (first lines) in the base, and in the text,
-    /// are in a function of the name that `was` is in.
-    pub(super) fn in_namesakes(
-        &self,
-        was: &Range<usize>,
-        then: &[usize],
-        now: &[usize],
-    ) -> Option<(usize, usize)> {
-        let path = &self.were().holding(was).last()?.path;
-        let inside = |functions: &Functions, at: &usize| {
-            functions.around(*at, None).last().is_some_and(|s| s.path == *path)
-        };
-        Some((
-            then.iter().filter(|at| inside(self.were(), at)).count(),
-            now.iter().filter(|at| inside(self.are(), at)).count(),
-        ))
     }
 }
 
@@ -454,7 +390,7 @@ mod tests {
             }
             let places = map.places(edges.clone());
             if both.stands_once(&was, &edges, &places) {
-                let twin = both.has_twin(&was, edges.clone(), &places);
+                let twin = both.has_second(&was, edges.clone(), &places);
                 prop_assert!(!twin, "{was:?} has a twin: {places:?}");
             }
         }
