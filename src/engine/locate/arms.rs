@@ -26,12 +26,13 @@ pub(super) fn other_arm(
 
 /// Whether lines that were at line `was`, and are at `is`, stand in another arm of the same
 /// condition too, at one of `places`, and neither what is met there nor the rest of the arms
-/// says which are the old ones. The condition has to be within `function`.
+/// says which are the old ones. The condition has to be in the lines `within`; `rest` are
+/// those of the base that tell where they were in no arm.
 pub(super) fn is_one_of_several(
     sides: (Outlined<'_>, Outlined<'_>),
     (was, is): (usize, usize),
-    places: impl Iterator<Item = usize>,
-    function: &Range<usize>,
+    (within, rest): (&Range<usize>, &Range<usize>),
+    mut places: impl Iterator<Item = usize>,
 ) -> bool {
     let ((base, then), (text, now)) = sides;
     let (before, own) = (then.arms(base, was), now.arms(text, is));
@@ -41,20 +42,22 @@ pub(super) fn is_one_of_several(
             let same = |other: &&Arm| other.condition == arm.condition && other.lines != arm.lines;
             others.iter().find(same).map(|other| other.lines.clone())
         };
-        let inside = own.iter().rev().filter(|arm| function.contains(&arm.condition));
+        let inside = own.iter().rev().filter(|arm| within.contains(&arm.condition));
         let Some((arm, other)) = inside.filter_map(|arm| Some((arm, beside(arm)?))).next() else {
             return false;
         };
         let like = |lines: &Range<usize>| {
-            let with = |old: &Arm| shared(&base[old.lines.clone()], &text[lines.clone()]);
-            before.iter().map(with).max().unwrap_or_default()
+            let with = |old: &Range<usize>| shared(&base[old.clone()], &text[lines.clone()]);
+            before.iter().map(|arm| with(&arm.lines)).max().unwrap_or_else(|| with(rest))
         };
         match told(sides, (was, is), place) {
             Some(own) => !own,
+            // A copy that came has to be much unlike.
+            None if before.is_empty() => like(&arm.lines) <= 2 * like(&other),
             None => like(&arm.lines) <= like(&other),
         }
     };
-    places.into_iter().any(open)
+    places.any(open)
 }
 
 /// Whether what is met tells that lines which were at line `was` are at `is`, or that they

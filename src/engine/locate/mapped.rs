@@ -157,7 +157,7 @@ fn map_hunk(
     let own = &placed.edits[0].range;
     let (then, now) = (heading(base, own.start), heading(text, first.range.start));
     if whole && both.has_new_copy(hunk, placed, first.range.start, (then, now))
-        || both.has_twin(&placed.edits, &kept)
+        || both.has_twin(&placed.edits, &kept, &placed.site)
     {
         let why = "upstream put in a second copy of its lines, and nothing says which are the old";
         let mut unplaced = conflict(Some(&site), why);

@@ -299,6 +299,22 @@ impl Outline {
         Region { body: lines.start, lines, function: false }
     }
 
+    /// The lines of the class, table or other block around the gap before `line` that no other
+    /// than namespaces are around; nothing where it does not end.
+    pub fn block(&self, text: &[&[u8]], line: usize) -> Option<Range<usize>> {
+        let namespace = |words: &[u8]| matches!(words, b"namespace" | b"extern");
+        let block = |brace: &Opened| match self.head(text, brace) {
+            Some((head, Head::Scope)) => {
+                !meaning(&text[head].concat()).iter().any(|word| namespace(word))
+            }
+            _ => true,
+        };
+        let all = Self::outwards(&self.braces, self.inside(line).brace);
+        let outermost = all.filter(|brace| block(brace)).last()?;
+        let start = self.statement(text, outermost.line).unwrap_or(outermost.line);
+        Some(start..outermost.end? + 1)
+    }
+
     /// The line of the `#if 0` that the gap before `line` is in.
     pub fn switched_off(&self, text: &[&[u8]], line: usize) -> Option<usize> {
         let never = |line: &[u8]| matches!(meaning(line)[..], [b"#", b"if", b"0" | b"false", ..]);

@@ -6,6 +6,7 @@ mod around;
 mod lists;
 mod openings;
 mod scopes;
+mod twins;
 
 fn hunks(body: &str) -> Vec<Hunk> {
     let patch = parse(format!("--- a/f\n+++ b/f\n{body}").as_bytes()).expect("a patch");

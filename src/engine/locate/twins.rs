@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use super::arms;
+use super::arms::{self, shared};
 use super::functions::Functions;
 use super::heads::heading;
+use super::mapped::depth_of;
 use super::within::Both;
 use super::{Edit, Placed, anywhere};
 use crate::patch::Hunk;
@@ -33,14 +34,11 @@ impl Both<'_> {
 
     /// Whether lines that these edits change stand in two copies, which were one before or are
     /// the arms of a condition, and nothing says which are the old ones: what `were` changes in
-    /// the base is what `are` changes in the text at hand.
-    pub(super) fn has_twin(&self, were: &[Edit], are: &[Edit]) -> bool {
+    /// the base is what `are` changes in the text at hand. `site` are the lines of the hunk.
+    pub(super) fn has_twin(&self, were: &[Edit], are: &[Edit], site: &Range<usize>) -> bool {
         let beside = |edit: &Edit| beside(&edit.range, self.base());
         self.has_new_twin(&were[0].range, beside(&were[0]))
-            || were
-                .iter()
-                .zip(are)
-                .any(|(was, is)| self.has_twin_arm(&was.range, &is.range, &beside(was)))
+            || were.iter().zip(are).any(|(was, is)| self.has_other_copy(was, is, site))
     }
 
     /// Whether all of `places`, where the base's lines `edges` stand in the text at
@@ -117,20 +115,76 @@ impl Both<'_> {
         ))
     }
 
-    /// Whether the base's lines `edges`, those at `was` and the lines beside them, stand in two
-    /// arms of a condition in the function around `is`, and nothing says which are the old.
-    fn has_twin_arm(&self, was: &Range<usize>, is: &Range<usize>, edges: &Range<usize>) -> bool {
+    /// Whether what an edit changes, with the lines beside it, stands in two arms of a condition
+    /// in the function around it, or out of functions in two arms or two blocks that may hold it,
+    /// and nothing says which are the old.
+    fn has_other_copy(&self, was: &Edit, is: &Edit, site: &Range<usize>) -> bool {
+        let (edges, lines) = (beside(&was.range, self.base()), (was.range.start, is.range.start));
         if self.scripted() || self.map.most_places(edges.clone()) <= 1 {
             return false;
         }
-        let (then, now) = self.outlined();
-        if now.1.branches(is.start).is_empty() {
-            return false;
+        let (sides, lead) = (self.outlined(), lines.0 - edges.start);
+        let (text, now) = sides.1;
+        let in_arm = !now.branches(lines.1).is_empty();
+        let places = || {
+            let places = self.map.places(edges.clone()).into_iter().map(|at| at + lead);
+            places.filter(|at| *at != lines.1).collect::<Vec<_>>()
+        };
+        match now.function(text, lines.1) {
+            Some((_, Some(function))) if in_arm => {
+                let rest = &(0..0);
+                arms::is_one_of_several(sides, lines, (&function, rest), places().into_iter())
+            }
+            Some(_) => false,
+            None if now.is_in_words(lines.1) => false,
+            None => {
+                let depth = depth_of(was, self.base());
+                let may_hold = |at: &usize| {
+                    self.same_place(&was.range, &(*at..*at + was.range.len()), depth).is_ok()
+                };
+                let places = places();
+                let whole = &(0..text.len());
+                let in_two_arms = || {
+                    let places = places.iter().copied().filter(may_hold);
+                    arms::is_one_of_several(sides, lines, (whole, site), places)
+                };
+                !places.is_empty()
+                    && (self.has_twin_block(lines, &edges, &places, may_hold)
+                        || in_arm && in_two_arms())
+                    && may_hold(&lines.1)
+            }
         }
-        let Some((_, Some(function))) = now.1.function(now.0, is.start) else { return false };
-        let places = self.map.places(edges.clone()).into_iter();
-        let places = places.map(|at| at + was.start - edges.start).filter(|at| *at != is.start);
-        arms::is_one_of_several((then, now), (was.start, is.start), places, &function)
+    }
+
+    /// Whether upstream put in a second copy of the class or table around lines that were at
+    /// line `was` and are at `is`: `edges` of the base stand at one of `places` too, which is in
+    /// another block that may hold them, and neither what conditions say nor the rest of the
+    /// two tells the old one.
+    fn has_twin_block(
+        &self,
+        (was, is): (usize, usize),
+        edges: &Range<usize>,
+        places: &[usize],
+        may_hold: impl Fn(&usize) -> bool,
+    ) -> bool {
+        let ((base, then), (text, now)) = self.outlined();
+        let blocks = (then.block(base, was), now.block(text, is));
+        let (Some(old), Some(own)) = blocks else { return false };
+        let shared = |block: &Range<usize>| shared(&base[old.clone()], &text[block.clone()]);
+        let is_open =
+            |at: &usize, block: &Range<usize>| match arms::told(self.outlined(), (was, is), *at) {
+                Some(own) => !own,
+                None => 2 * shared(block) >= shared(&own),
+            };
+        let other = |at: &usize| now.block(text, *at).filter(|block| *block != own);
+        let twin = |at: &&usize| other(at).is_some_and(|block| is_open(at, &block)) && may_hold(at);
+        // Where there were two before, the arms that they are in may tell.
+        let had = || {
+            let all = anywhere(&base[edges.clone()], base).into_iter();
+            let blocks = all.filter_map(|at| then.block(base, at + was - edges.start));
+            blocks.filter(|block| base[block.start] == base[old.start]).any(|block| block != old)
+        };
+        places.iter().any(|at| twin(&at)) && !had()
     }
 
     /// Whether what conditions say tells that lines which are at line `is` are the old ones, and
