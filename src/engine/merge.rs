@@ -65,6 +65,8 @@ pub enum Fate {
     Changed(Range<usize>),
     /// The readings of the diff disagree: each of these could be the place.
     Unsure(Vec<usize>),
+    /// They disagree whether it has landed: it may be as it was at one of these.
+    MayHaveLanded(Vec<usize>),
 }
 
 /// Where the lines of an old text went in a new one.
@@ -227,7 +229,7 @@ impl<'t> LineMap<'t> {
             let is_new = |at: usize| !self.old.contains(&self.new[at]);
             return match places.is_empty() || landed.clone().any(is_new) {
                 true => Fate::Landed(landed),
-                false => Fate::Unsure(places),
+                false => Fate::MayHaveLanded(places),
             };
         }
         // A block that slides over a line beside the range (a new function after the one
@@ -242,6 +244,46 @@ impl<'t> LineMap<'t> {
             return changed.clone();
         }
         Fate::Unsure(places)
+    }
+
+    /// Whether a reading has the old lines `range` and those beside them as they were, and
+    /// another has them so elsewhere or not at all.
+    #[must_use]
+    pub fn is_open(&self, range: &Range<usize>) -> bool {
+        let mut places = (0..READINGS).map(|reading| self.kept_by(reading, range));
+        let first = places.next().flatten();
+        let all: Vec<Option<usize>> = places.collect();
+        all.iter().any(|place| *place != first)
+    }
+
+    /// Where a reading has the old lines `range`, if those beside them stand there too.
+    fn kept_by(&self, reading: usize, range: &Range<usize>) -> Option<usize> {
+        let before = self.at(reading, range.start)?;
+        let mut whole = (range.start..=range.end + 1).zip(before..);
+        whole.all(|(old, new)| self.at(reading, old) == Some(new)).then_some(before)
+    }
+
+    /// The same two texts, where the lines of each of these parts are known to have come from
+    /// the others: what is before, in and after a part is read on its own. The parts follow one
+    /// another in both texts.
+    #[must_use]
+    pub fn by_parts(&self, parts: &[(Range<usize>, Range<usize>)]) -> LineMap<'_> {
+        let ends = parts.iter().flat_map(|(o, n)| [(o.start, n.start), (o.end, n.end)]);
+        let (mut sure, mut begin) = (Vec::new(), (0, 0));
+        for end in ends.chain([(self.old.len(), self.new.len())]) {
+            let (own, _) = runs::sure(&self.old[begin.0..end.0], &self.new[begin.1..end.1]);
+            sure.extend(own.into_iter().map(|Block { old, new, len }| Block {
+                old: begin.0 + old,
+                new: begin.1 + new,
+                len,
+            }));
+            // It holds no line: nothing is read across it.
+            sure.push(Block { old: end.0, new: end.1, len: 0 });
+            begin = end;
+        }
+        let gaps = vec![OnceCell::new(); sure.len() + 1];
+        let (old, new) = (Cow::Borrowed(&self.old[..]), Cow::Borrowed(&self.new[..]));
+        LineMap { old, new, counts: self.counts.clone(), sure, gaps }
     }
 
     /// Whether a reading has the old lines `range` at the new line `place`; of a gap, a line
@@ -275,15 +317,14 @@ impl<'t> LineMap<'t> {
         wanted: &[&[u8]],
         new_text: &[&[u8]],
     ) -> Fate {
+        if let Some(start) = self.kept_by(reading, range) {
+            return Fate::Kept(start..start + range.len());
+        }
         let beside = self.at(reading, range.start).zip(self.at(reading, range.end + 1));
-        if let Some((before, after)) = beside {
-            let mut whole = (range.start..=range.end + 1).enumerate();
-            if whole.all(|(i, old)| self.at(reading, old) == Some(before + i)) {
-                return Fate::Kept(before..before + range.len());
-            }
-            if new_text[before..after - 1] == *wanted {
-                return Fate::Landed(before..after - 1);
-            }
+        if let Some((before, after)) = beside
+            && new_text[before..after - 1] == *wanted
+        {
+            return Fate::Landed(before..after - 1);
         }
         Fate::Changed(self.room(reading, range).unwrap_or(0..new_text.len()))
     }
@@ -355,13 +396,28 @@ mod tests {
     }
 
     #[test]
+    fn parts_that_are_known_are_read_on_their_own() {
+        let (old, new) = ("f\nx\ny\n}\n", "f\nx\ny\n}\ng\nx\ny\n}\n");
+        let (old, new) = (lines(old.as_bytes()), lines(new.as_bytes()));
+        let map = LineMap::new(&old, &new);
+        assert!(map.is_open(&(2..3)));
+        assert_eq!(map.fate(2..3, &[], &new), Fate::Unsure(vec![2, 6]));
+        for (part, place) in [(0..4, 2), (4..8, 6)] {
+            let map = map.by_parts(&[(0..4, part)]);
+            assert!(!map.is_open(&(2..3)));
+            assert_eq!(map.fate(2..3, &[], &new), Fate::Kept(place..place + 1));
+            assert_eq!(map.line_back(place), Some(2));
+        }
+    }
+
+    #[test]
     fn what_may_have_landed_or_not_is_unsure() {
         // Upstream took away `f` and `b`, or `b` and the last of the `f`s.
         let fate_of_one = fate("a\na\nf\nb\nf\nf\nc\na\n", "a\na\nn\nf\nf\nc\nn\na\n", 5..6, "");
-        assert_eq!(fate_of_one, Fate::Unsure(vec![4]));
+        assert_eq!(fate_of_one, Fate::MayHaveLanded(vec![4]));
         // Upstream's own brace, or the wanted one.
         let fate_of_brace = fate("a\n}\nz\n", "a\n}\n}\nz\n", 2..2, "}\n");
-        assert_eq!(fate_of_brace, Fate::Unsure(vec![3]));
+        assert_eq!(fate_of_brace, Fate::MayHaveLanded(vec![3]));
     }
 
     #[test]

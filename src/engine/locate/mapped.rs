@@ -91,7 +91,19 @@ pub(super) fn depth_of(edit: &Edit, base: &[&[u8]]) -> Option<usize> {
     depth(base[edit.range.clone()].iter().copied().chain(put))
 }
 
-fn map_hunk(
+fn map_hunk(hunk: &Hunk, own: (usize, &Placed), in_base: &[Place], both: &Both<'_>) -> Place {
+    let place = place_hunk(hunk, own, in_base, both);
+    if place.is_ok() {
+        return place;
+    }
+    // A function may have been copied under another name: that of its own tells which it is.
+    let Some(parts) = both.named_parts(&own.1.edits) else { return place };
+    let map = both.map.by_parts(&parts);
+    let by_name = place_hunk(hunk, own, in_base, &both.by(&map));
+    by_name.ok().filter(|found| found.class != HunkClass::Landed).map_or(place, Ok)
+}
+
+fn place_hunk(
     hunk: &Hunk,
     (own, placed): (usize, &Placed),
     in_base: &[Place],
@@ -125,7 +137,7 @@ fn map_hunk(
                 let why = "upstream changed the lines it changes, or a line next to them";
                 return Err(conflict(Some(&found), why));
             }
-            Fate::Unsure(places) => {
+            Fate::Unsure(places) | Fate::MayHaveLanded(places) => {
                 let why = format!(
                     "the lines around it repeat, and upstream's change leaves it open which are \
                      the old ones: line {}",

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use super::arms::{self, shared};
-use super::functions::Functions;
+use super::functions::{Functions, Scope};
 use super::heads::heading;
 use super::mapped::depth_of;
 use super::within::Both;
 use super::{Edit, Placed, anywhere};
+use crate::merge::Fate;
 use crate::patch::Hunk;
 
 impl Both<'_> {
@@ -39,6 +40,40 @@ impl Both<'_> {
         let beside = |edit: &Edit| beside(&edit.range, self.base());
         self.has_new_twin(&were[0].range, beside(&were[0]))
             || were.iter().zip(are).any(|(was, is)| self.has_other_copy(was, is, site))
+    }
+
+    /// The functions that these edits are in, then and now, each the one of its name or of its
+    /// head in both texts; nothing where one is in no such function with the lines beside it, or
+    /// all readings of where the lines went agree.
+    pub(super) fn named_parts(&self, edits: &[Edit]) -> Option<Vec<(Range<usize>, Range<usize>)>> {
+        let fate = |edit: &Edit| {
+            let wanted: Vec<&[u8]> = edit.lines.iter().map(Vec::as_slice).collect();
+            self.map.fate(edit.range.clone(), &wanted, self.text())
+        };
+        let landed = |edit| matches!(fate(edit), Fate::Landed(_) | Fate::MayHaveLanded(_));
+        if !edits.iter().any(|edit| self.map.is_open(&edit.range)) || edits.iter().any(landed) {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for edit in edits {
+            parts.push(self.named_part(&beside(&edit.range, self.base()))?);
+        }
+        parts.dedup();
+        let in_order = parts.is_sorted_by(|(old, new), (next_old, next_new)| {
+            old.end <= next_old.start && new.end <= next_new.start
+        });
+        in_order.then_some(parts)
+    }
+
+    /// The innermost function that holds all of these lines of the base, and the one in the text
+    /// at hand.
+    fn named_part(&self, lines: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
+        let (were, are) = (self.were(), self.are());
+        let holds = |s: &&Scope| s.lines.start <= lines.start && lines.end <= s.lines.end;
+        let own = were.scopes.iter().rfind(holds)?;
+        let named = |all: &Functions| alone(all.named(&own.path));
+        let headed = |all: &Functions| alone(all.headed(&own.path, &were.head(own)).into_iter());
+        named(were).zip(named(are)).or_else(|| headed(were).zip(headed(are)))
     }
 
     /// Whether all of `places`, where the base's lines `edges` stand in the text at
@@ -193,6 +228,11 @@ impl Both<'_> {
         let (then, now) = self.outlined();
         !self.scripted() && arms::told((then, now), (was, is), place) == Some(true)
     }
+}
+
+/// The lines of what is the only one.
+fn alone<'s>(mut all: impl Iterator<Item = &'s Scope>) -> Option<Range<usize>> {
+    all.next().filter(|_| all.next().is_none()).map(|scope| scope.lines.clone())
 }
 
 /// Lines of a text with the line on either side.

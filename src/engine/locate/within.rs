@@ -48,6 +48,11 @@ impl<'t> Both<'t> {
         Self { then, now: self.now, map }
     }
 
+    /// The same two texts, with another reading of where the lines went.
+    pub(super) fn by(&self, map: &'t LineMap<'t>) -> Self {
+        Self { map, ..*self }
+    }
+
     /// The base's lines.
     pub(super) fn base(&self) -> &'t [&'t [u8]] {
         self.then.0

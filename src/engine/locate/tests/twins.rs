@@ -76,3 +76,73 @@ fn declarations_in_both_arms_leave_the_place_open() {
         assert_eq!(classes(&places), [class], "{text} {places:?}");
     }
 }
+
+/// A function of eight steps.
+fn steps(head: &str) -> String {
+    let body: String = (0..8).map(|n| format!("  step{n}(a);\n")).collect();
+    format!("{head} {{\n{body}}}\n")
+}
+
+#[test]
+fn of_a_function_and_its_copy_the_name_tells_which_is_the_old_one() {
+    for head in ["void f(int a)", "template <typename T>\nvoid f(T a)", "void f(\n    int a)"] {
+        let (own, copy) = (steps(head), steps(&head.replace("f(", "g(")));
+        let file = |text: &str| format!("#include <m>\n\n{text}\nint last;\n");
+        let base = file(&own);
+        let line = |text: &str, wanted: &str| {
+            text.lines().position(|line| line == wanted).expect("it is there") + 1
+        };
+        for step in [0, 3, 6] {
+            let (one, two) = (format!("  step{step}(a);"), format!("  step{}(a);", step + 1));
+            let at = line(&base, &one);
+            let body = format!("@@ -{at},2 +{at},3 @@\n {one}\n+  new(a);\n {two}\n");
+            for copy in [copy.clone(), copy.replace("  step5(a);\n", "")] {
+                for text in [file(&format!("{own}\n{copy}")), file(&format!("{copy}\n{own}"))] {
+                    let places = mapped(&body, &base, &text);
+                    let placed = places[0].as_ref().unwrap_or_else(|no| panic!("{text}{no:?}"));
+                    let name = text.find(" f(").expect("it is there");
+                    let first = text[..name].lines().count() + line(&text[name..], &one) - 1;
+                    assert_eq!(placed.edits[0].range, first..first, "{text}");
+                    assert!(placed.nearby.is_none() || !text.contains(&copy), "{text}");
+                }
+            }
+            // Under the name of neither, or of both, nothing tells.
+            let other = |text: &str| text.replace("f(", "h(");
+            let text = file(&format!("{}\n{copy}", other(&own)));
+            assert!(mapped(&body, &base, &text)[0].is_err(), "{text}");
+            let text = file(&format!("#if A\n{own}#else\n{own}#endif\n"));
+            assert_eq!(classes(&mapped(&body, &base, &text)), ["ambiguous"], "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_copy_of_a_method_by_indentation_is_told_by_its_name() {
+    let method = |name: &str, tail: &str| {
+        format!("    def {name}(self):\n        one()\n        two()\n        three()\n{tail}\n")
+    };
+    let file = |methods: &str| format!("import m\n\n\nclass A:\n{methods}\nlast = 1\n");
+    let base = file(&method("f", ""));
+    let body = "@@ -7,2 +7,3 @@\n         two()\n+        new()\n         three()\n";
+    for (first, second, line) in
+        [(method("f", ""), method("g", ""), 7), (method("g", ""), method("f", ""), 12)]
+    {
+        let text = file(&(first + &second));
+        let places = mapped(body, &base, &text);
+        let placed = places[0].as_ref().unwrap_or_else(|no| panic!("{text}{no:?}"));
+        assert_eq!(placed.edits[0].range, line..line, "{text}");
+    }
+}
+
+#[test]
+fn a_copy_that_has_the_change_does_not_hide_the_old_one() {
+    let own = steps("void f(int a)");
+    let copy = steps("void g(int a)").replace("  step3(a);\n", "  step3(a);\n  new(a);\n");
+    let file = |text: &str| format!("#include <m>\n\n{text}\nint last;\n");
+    let body = "@@ -7,2 +7,3 @@\n   step3(a);\n+  new(a);\n   step4(a);\n";
+    let places = mapped(body, &file(&own), &file(&format!("{own}\n{copy}")));
+    assert!(places[0].as_ref().is_ok_and(|placed| placed.edits[0].range == (7..7)), "{places:?}");
+    let swapped = file(&format!("{copy}\n{own}"));
+    let places = mapped(body, &file(&own), &swapped);
+    assert!(places[0].as_ref().is_ok_and(|placed| placed.edits[0].range == (19..19)), "{places:?}");
+}
