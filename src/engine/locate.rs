@@ -23,6 +23,7 @@ mod nearby;
 mod openings;
 mod outline;
 mod own;
+mod plain;
 mod script;
 mod shape;
 mod twins;
@@ -37,6 +38,7 @@ use crate::report::{Conflict, HunkClass, Nearby};
 pub use alone::place_alone;
 pub use facts::Facts;
 pub use mapped::{map_places, place_mapped};
+pub use plain::Language;
 pub use shape::{Shape, Side};
 
 /// A run of lines of a text (0-based) and what takes their place.

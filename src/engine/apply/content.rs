@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::judged::reports;
 use super::{ApplyError, Ground};
-use crate::locate::{Edit, Place, Text, Unplaced, place_alone, place_mapped};
+use crate::locate::{Edit, Language, Place, Text, Unplaced, place_alone, place_mapped};
 use crate::merge::lines;
 use crate::patch::{Body, FilePatch, Hunk, Reason, binary};
 use crate::report::{HunkClass, HunkReport};
@@ -34,7 +34,7 @@ impl Ground<'_> {
             None => None,
         };
         let places = match &base {
-            Some(base) => place_mapped(hunks, &lines(&base.bytes), &text),
+            Some(base) => place_mapped(hunks, &lines(&base.bytes), &text, Language::of(from)),
             None if is_indexed(patch, &file.bytes) => place_alone(hunks, &text, Text::Base),
             None => place_alone(hunks, &text, known),
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::apply::{edited, one_site_each};
 use crate::lay::LayError;
-use crate::locate::{Facts, Place, Shape, Text, map_places, place_alone};
+use crate::locate::{Facts, Language, Place, Shape, Text, map_places, place_alone};
 use crate::merge::{LineMap, Number, Numbers, lines};
 use crate::patch::{self, Body, FilePatch, Hunk, Operation};
 use crate::report::HunkClass;
@@ -76,7 +76,7 @@ impl Bases {
                 let after = changed(&numbered, &in_base, &in_base, put);
                 let lines = std::mem::replace(&mut numbered, after);
                 let entry = entry.name.clone();
-                let shape = Shape::default();
+                let shape = Shape::new(Language::of(path));
                 stages.push(Stage { entry, hunks, text, cuts, lines, in_base, shape });
                 text = next;
             }
@@ -120,6 +120,7 @@ impl Bases {
         if !plain || !file.bytes.ends_with(b"\n") {
             return Ok(None);
         }
+        let language = Language::of(&self.path);
         let mut states = Vec::new();
         let mut counts = HashMap::new();
         let mut text = lines(&file.bytes);
@@ -132,7 +133,7 @@ impl Bases {
             } else {
                 let base: Vec<&[u8]> = cuts.iter().map(|cut| &base[cut.clone()]).collect();
                 let map = LineMap::of_numbers(lines, &numbered);
-                let now = Shape::of_numbers(&self.facts, &numbered);
+                let now = Shape::of_numbers(language, &self.facts, &numbered);
                 one_site_each(map_places(hunks, in_base, (&base, shape), (&text, &now), &map))
             };
             let number = counts.entry(entry).or_insert(0);

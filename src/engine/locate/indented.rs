@@ -112,12 +112,6 @@ pub(super) fn indentation(line: &[u8]) -> usize {
     line.iter().take_while(|b| matches!(b, b' ' | b'\t')).count()
 }
 
-/// How far the first line that is not blank is indented.
-pub(super) fn depth<'l>(lines: impl IntoIterator<Item = &'l [u8]>) -> Option<usize> {
-    let full = |line: &&[u8]| !line.trim_ascii().is_empty();
-    lines.into_iter().find(full).map(indentation)
-}
-
 /// Whether a line heads a function.
 pub(super) fn heads_function(line: &[u8]) -> bool {
     head_name(line).is_some_and(|(kind, _)| kind == Kind::Function)

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use super::facts::Facts;
-use super::mapped::depth_of;
 use super::shape::Shape;
 use super::twins::beside;
 use super::within::Both;
@@ -20,7 +19,8 @@ pub(super) fn landed_and_more(in_base: &[Place], both: &Both<'_>) -> Option<Vec<
     let (made, runs) = made(in_base, base)?;
     let map = LineMap::new(&made, text);
     let (facts, (old, new)) = (Facts::default(), map.numbers());
-    let (then, now) = (Shape::of_numbers(&facts, old), Shape::of_numbers(&facts, new));
+    let shape = |numbers| Shape::of_numbers(both.language(), &facts, numbers);
+    let (then, now) = (shape(old), shape(new));
     let after = Both::new((&made, &then), (text, &now), &map);
     let mut places = Vec::with_capacity(in_base.len());
     for (placed, runs) in in_base.iter().flatten().zip(runs) {
@@ -37,7 +37,7 @@ pub(super) fn landed_and_more(in_base: &[Place], both: &Both<'_>) -> Option<Vec<
         }
         let site = *starts.first()?..starts.last()? + runs.last()?.len();
         for ((edit, run), is) in placed.edits.iter().zip(&runs).zip(starts) {
-            let depth = depth_of(edit, base);
+            let depth = both.depth_of(edit, base);
             after.same_place(run, &(is..is + run.len()), depth).ok()?;
         }
         places.push(Ok(as_landed(site, placed.inferred)));
@@ -106,7 +106,7 @@ pub(super) fn landed_at(
     let Ok(placed) = &in_base[own] else { return in_base[own].clone() };
     let gap = |at: usize| at..at;
     for (i, (edit, is)) in placed.edits.iter().zip(starts).enumerate() {
-        let (depth, was, is) = (depth_of(edit, both.base()), gap(edit.range.start), gap(is));
+        let (depth, was, is) = (both.depth_of(edit, both.base()), gap(edit.range.start), gap(is));
         both.same_head(&was, &is, depth).map_err(|why| conflict(Some(&site), &why))?;
         if let Err(why) = both.same_blocks(&was, &is, depth)
             && !stands_as_made(in_base, (own, i), &is, depth, both)
@@ -128,7 +128,7 @@ fn stands_as_made(
 ) -> bool {
     let Some((made, runs)) = made(in_base, both.base()) else { return false };
     let Some(was) = runs[hunk].get(edit).map(|run| run.start..run.start) else { return false };
-    let (map, shape) = (LineMap::new(&made, both.text()), Shape::default());
+    let (map, shape) = (LineMap::new(&made, both.text()), Shape::new(both.language()));
     both.after((&made, &shape), &map).same_blocks(&was, is, depth).is_ok()
 }
 

@@ -8,6 +8,7 @@ use super::functions::words;
 use super::indented::{around, heads_function, named};
 use super::names::assigned_list;
 use super::openings::{self, Heads, Opening, What};
+use super::plain;
 use super::script::{Script, Statement, string_end, string_of_lines_end};
 use crate::merge::LineMap;
 
@@ -24,7 +25,9 @@ pub(super) fn same_lists(
     depth: Option<usize>,
 ) -> Result<(), String> {
     // Where nothing changed from what opens the outermost on, nothing more need be read.
-    let begin = |(text, script): Scripted<'_>, lines: &Range<usize>| match script.is_indented() {
+    let begin = |(text, script): Scripted<'_>, lines: &Range<usize>| match script.is_indented()
+        || script.is_plain()
+    {
         true => begin(text, script, lines, depth),
         false => Some(0),
     };
@@ -61,6 +64,9 @@ pub(super) fn openings(
     lines: &Range<usize>,
     depth: Option<usize>,
 ) -> Option<Vec<Opening>> {
+    if script.is_plain() {
+        return plain::openings((text, script), lines, depth);
+    }
     let over = script.over(lines.start);
     let all = &script.statements;
     let mut found: Vec<Opening> = commands_around(text, script, lines.start);
@@ -102,13 +108,13 @@ fn is_block(text: &[&[u8]], statement: &Statement) -> bool {
 }
 
 /// The words of a head, those of a later arm with those of the one before.
-fn headed(text: &[&[u8]], all: &[Statement], at: usize) -> Vec<u8> {
+pub(super) fn headed(text: &[&[u8]], all: &[Statement], at: usize) -> Vec<u8> {
     let own = |at: usize| words(&text[all[at].lines.clone()].concat());
     let head = own(at);
     if let Some(condition) = head.strip_prefix(b"elif ") {
         return [b"if ", condition].concat();
     }
-    if head != b"else:" && head != b"finally:" {
+    if !matches!(&head[..], b"else" | b"else:" | b"finally:") {
         return head;
     }
     let before = (0..at).rev().take_while(|&i| all[i].indent >= all[at].indent);
@@ -120,6 +126,9 @@ fn headed(text: &[&[u8]], all: &[Statement], at: usize) -> Vec<u8> {
 
 /// The words of all that opens a block, a list or a call in the function around a line.
 fn heads((text, script): Scripted<'_>, line: usize) -> Heads {
+    if script.is_plain() {
+        return plain::heads((text, script));
+    }
     let all = &script.statements;
     let mut heads = Heads::new();
     if !script.is_indented() {

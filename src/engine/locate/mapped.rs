@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::facts::Facts;
 use super::heads::heading;
-use super::indented::depth;
 use super::landed::{all_landed, landed_and_more, landed_at, landed_whole};
 use super::nearby::{in_function, in_openings, nearby, with_outer};
 use super::own::{is_one_head, stands_apart};
+use super::plain::Language;
 use super::shape::{Shape, Side};
 use super::within::Both;
 use super::{Edit, LineEnds, Place, Placed, Text, Unplaced, conflict, context, list, place_alone};
@@ -16,16 +16,22 @@ use crate::patch::Hunk;
 use crate::report::HunkClass;
 
 /// Places the hunks of one file in `text` by mapping from `base`, the text the
-/// patch was made for.
+/// patch was made for. Both are in this language.
 #[must_use]
-pub fn place_mapped(hunks: &[Hunk], base: &[&[u8]], text: &[&[u8]]) -> Vec<Place> {
+pub fn place_mapped(
+    hunks: &[Hunk],
+    base: &[&[u8]],
+    text: &[&[u8]],
+    language: Language,
+) -> Vec<Place> {
     let in_base = place_alone(hunks, base, Text::Base);
     if base == text {
         return in_base;
     }
     let map = LineMap::new(base, text);
     let (facts, (old, new)) = (Facts::default(), map.numbers());
-    let (then, now) = (Shape::of_numbers(&facts, old), Shape::of_numbers(&facts, new));
+    let shape = |numbers| Shape::of_numbers(language, &facts, numbers);
+    let (then, now) = (shape(old), shape(new));
     let both = Both::new((base, &then), (text, &now), &map);
     let mut places = map_all(hunks, &in_base, &both);
     for (place, was) in places.iter_mut().zip(&in_base) {
@@ -83,12 +89,6 @@ fn map_all(hunks: &[Hunk], in_base: &[Place], both: &Both<'_>) -> Vec<Place> {
         true => places,
         false => landed_and_more(in_base, both).unwrap_or(places),
     }
-}
-
-/// How far what an edit changes or puts is indented.
-pub(super) fn depth_of(edit: &Edit, base: &[&[u8]]) -> Option<usize> {
-    let put = edit.lines.iter().map(Vec::as_slice);
-    depth(base[edit.range.clone()].iter().copied().chain(put))
 }
 
 fn map_hunk(hunk: &Hunk, own: (usize, &Placed), in_base: &[Place], both: &Both<'_>) -> Place {
@@ -177,7 +177,7 @@ fn place_hunk(
         return Err(unplaced);
     }
     for (edit, now) in placed.edits.iter().zip(&kept) {
-        let depth = depth_of(edit, base);
+        let depth = both.depth_of(edit, base);
         both.same_place(&edit.range, &now.range, depth)
             .map_err(|why| conflict(Some(&site), &why))?;
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::mapped::depth_of;
 use super::within::Both;
 use super::{Placed, shown};
 use crate::report::Nearby;
@@ -40,7 +39,7 @@ pub(super) fn in_function(was: &Placed, placed: &Placed, both: &Both<'_>) -> Opt
 pub(super) fn in_openings(was: &Placed, placed: &Placed, both: &Both<'_>) -> Option<Nearby> {
     let (mut then, mut now) = (BTreeSet::new(), BTreeSet::new());
     for (was, is) in was.edits.iter().zip(&placed.edits) {
-        let depth = depth_of(was, both.base());
+        let depth = both.depth_of(was, both.base());
         let (old, new) = both.openings(&was.range, &is.range, depth);
         then.extend(old.into_iter().flatten());
         now.extend(new.into_iter().flatten());

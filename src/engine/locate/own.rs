@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use super::Edit;
 use super::heads::{class_name, heading, heading_name, is_heading};
-use super::mapped::depth_of;
 use super::within::Both;
 use crate::cpp::{Kind, lex_meaning};
 
@@ -139,7 +138,7 @@ pub(super) fn stands_apart(
     let over = |text: &[&[u8]], heading: Option<usize>, until: usize| {
         heading.is_none_or(|from| is_over(&text[from..until.max(from)].concat()))
     };
-    let depth = depth_of(now, both.text());
+    let depth = both.depth_of(now, both.text());
     // A paragraph of prose ends with a blank line. That it stands in no function is known.
     if !both.reads() && depth == Some(0) {
         let blank = |text: &[&[u8]], heading: Option<usize>, until: usize| {

@@ -1,4 +1,5 @@
-//! The statements of a text that begins its comments with `#`: Python, CMake.
+//! The statements of a text that begins its comments with `#`: Python, CMake; and of others
+//! that are read by their lines.
 //!
 //! What goes over several lines there is a bracket, or a string of three quotes.
 
@@ -6,6 +7,7 @@ use std::ops::Range;
 
 use super::indented::{heads_function, indentation};
 use super::lists::{begins_list, command_name};
+use super::plain::Language;
 
 /// The statements of such a text.
 #[derive(Default)]
@@ -16,14 +18,16 @@ pub(super) struct Script {
     words: Vec<Range<usize>>,
     /// Whether it gives its functions by indentation.
     indented: bool,
+    /// Where its name tells that.
+    pub language: Language,
 }
 
 /// A statement, by its lines.
 pub(super) struct Statement {
     pub lines: Range<usize>,
-    /// How far it is indented.
+    /// How far it is indented, or else its level.
     pub indent: usize,
-    /// The last statement before it that is indented less.
+    /// The last statement before it that is indented less, or is on a lesser level.
     pub around: Option<usize>,
 }
 
@@ -63,6 +67,27 @@ impl Script {
         if defines || !other { script } else { Self::default() }
     }
 
+    /// Reads a text of a language that its name tells.
+    pub fn plain(text: &[&[u8]], language: Language) -> Self {
+        let mut script = Self { language, ..Self::default() };
+        for (lines, level) in language.statements(text) {
+            script.put(lines, level);
+        }
+        script
+    }
+
+    /// Puts a statement after those that are known.
+    fn put(&mut self, lines: Range<usize>, indent: usize) {
+        let found = &mut self.statements;
+        let mut around = found.len().checked_sub(1);
+        while let Some(last) = around
+            && found[last].indent >= indent
+        {
+            around = found[last].around;
+        }
+        found.push(Statement { lines, indent, around });
+    }
+
     /// Reads it as a text of CMake or of Python.
     fn read(
         text: &[&[u8]],
@@ -71,7 +96,6 @@ impl Script {
     ) -> (Self, Tally) {
         let mut script = Self { statements: Vec::with_capacity(text.len() / 2), ..Self::default() };
         let mut tally = Tally::default();
-        let found = &mut script.statements;
         // What ends the string of several lines: a quote, and how many of it.
         let (mut brackets, mut string, mut goes_on) = (0_usize, None, false);
         let mut at = 0;
@@ -93,16 +117,10 @@ impl Script {
                 if code.is_empty() || code.starts_with(b"#") {
                     continue;
                 }
-                let indent = indentation(line);
-                let mut around = found.len().checked_sub(1);
-                while let Some(last) = around
-                    && found[last].indent >= indent
-                {
-                    around = found[last].around;
-                }
-                found.push(Statement { lines: own..own, indent, around });
+                script.put(own..own, indentation(line));
             }
-            let statement = found.last_mut().expect("a line goes on after one that began");
+            let statement =
+                script.statements.last_mut().expect("a line goes on after one that began");
             statement.lines.end = at;
             let first = statement.lines.start;
             let does = match string {
@@ -130,17 +148,22 @@ impl Script {
                 && let Some(command) = command_name(text[first])
             {
                 tally.commands += 1;
-                tally.begins |= found.len() == 1;
+                tally.begins |= script.statements.len() == 1;
                 tally.knows |= is_known(command);
             }
         }
-        script.indented = found.iter().any(|s| heads_function(text[s.lines.start]));
+        script.indented = script.statements.iter().any(|s| heads_function(text[s.lines.start]));
         (script, tally)
     }
 
     /// Whether the text is one.
     pub fn is_one(&self) -> bool {
-        !self.statements.is_empty()
+        self.is_plain() || !self.statements.is_empty()
+    }
+
+    /// Whether its name tells its language.
+    pub fn is_plain(&self) -> bool {
+        self.language != Language::Other
     }
 
     /// Whether it gives its functions by indentation.

@@ -7,6 +7,7 @@ use super::facts::Facts;
 use super::functions::Functions;
 use super::indented;
 use super::outline::Outline;
+use super::plain::Language;
 use super::script::{Layout, Script, Statement};
 use crate::merge::Number;
 
@@ -15,16 +16,23 @@ use crate::merge::Number;
 pub struct Shape<'f> {
     /// What is known of its lines, and their numbers.
     known: Option<(&'f Facts, &'f [Number])>,
+    pub(super) language: Language,
     functions: OnceCell<Functions>,
     outline: OnceCell<Outline>,
     script: OnceCell<Script>,
 }
 
 impl<'f> Shape<'f> {
-    /// Of a text whose lines have these numbers.
+    /// Of a text in this language.
     #[must_use]
-    pub fn of_numbers(facts: &'f Facts, numbers: &'f [Number]) -> Self {
-        Self { known: Some((facts, numbers)), ..Self::default() }
+    pub fn new(language: Language) -> Self {
+        Self { language, ..Self::default() }
+    }
+
+    /// Of a text in this language whose lines have these numbers.
+    #[must_use]
+    pub fn of_numbers(language: Language, facts: &'f Facts, numbers: &'f [Number]) -> Self {
+        Self { known: Some((facts, numbers)), ..Self::new(language) }
     }
 
     pub(super) fn functions(&self, text: &[&[u8]]) -> &Functions {
@@ -36,6 +44,7 @@ impl<'f> Shape<'f> {
 
     pub(super) fn script(&self, text: &[&[u8]]) -> &Script {
         self.script.get_or_init(|| match self.known {
+            _ if self.language != Language::Other => Script::plain(text, self.language),
             None => Script::of(text, |at| Layout::of(text[at])),
             Some((facts, numbers)) => {
                 facts.layouts.with((text, numbers), Layout::of, |of| Script::of(text, of))

@@ -5,6 +5,7 @@ use crate::patch::{Body, parse};
 mod around;
 mod lists;
 mod openings;
+mod plain;
 mod scopes;
 mod twins;
 
@@ -21,7 +22,12 @@ fn alone(body: &str, text: &str) -> Vec<Place> {
 }
 
 fn mapped(body: &str, base: &str, text: &str) -> Vec<Place> {
-    place_mapped(&hunks(body), &lines(base.as_bytes()), &lines(text.as_bytes()))
+    in_language(Language::Other, body, base, text)
+}
+
+/// As [`mapped`], of texts in a language that a name tells.
+fn in_language(language: Language, body: &str, base: &str, text: &str) -> Vec<Place> {
+    place_mapped(&hunks(body), &lines(base.as_bytes()), &lines(text.as_bytes()), language)
 }
 
 fn classes(places: &[Place]) -> Vec<&'static str> {

@@ -5,7 +5,6 @@ use std::ops::Range;
 use super::arms::{self, shared};
 use super::functions::{Functions, Scope};
 use super::heads::heading;
-use super::mapped::depth_of;
 use super::within::Both;
 use super::{Edit, Placed, anywhere};
 use crate::merge::Fate;
@@ -173,7 +172,7 @@ impl Both<'_> {
             Some(_) => false,
             None if now.is_in_words(lines.1) => false,
             None => {
-                let depth = depth_of(was, self.base());
+                let depth = self.depth_of(was, self.base());
                 let may_hold = |at: &usize| {
                     self.same_place(&was.range, &(*at..*at + was.range.len()), depth).is_ok()
                 };

@@ -8,12 +8,14 @@
 
 use std::ops::Range;
 
+use super::Edit;
 use super::functions::{Functions, Scope, is_same, words};
 use super::heads::signature;
 use super::indented;
 use super::list;
 use super::namesakes::is_the_old_one;
 use super::outline;
+use super::plain::Language;
 use super::shape::Side;
 use crate::merge::LineMap;
 
@@ -51,6 +53,16 @@ impl<'t> Both<'t> {
     /// The same two texts, with another reading of where the lines went.
     pub(super) fn by(&self, map: &'t LineMap<'t>) -> Self {
         Self { map, ..*self }
+    }
+
+    pub(super) fn language(&self) -> Language {
+        self.then.1.language
+    }
+
+    /// How far what an edit of a text changes or puts is indented, or else its level.
+    pub(super) fn depth_of(&self, edit: &Edit, text: &[&[u8]]) -> Option<usize> {
+        let put = edit.lines.iter().map(Vec::as_slice);
+        self.language().depth(text[edit.range.clone()].iter().copied().chain(put))
     }
 
     /// The base's lines.
@@ -141,8 +153,9 @@ impl<'t> Both<'t> {
     pub(super) fn reads(&self) -> bool {
         let may = |(text, shape): Side<'t>| shape.outline(text).may_hold_functions();
         self.indented()
-            || may(self.then) && !self.were().is_empty()
-            || may(self.now) && !self.are().is_empty()
+            || self.language() == Language::Other
+                && (may(self.then) && !self.were().is_empty()
+                    || may(self.now) && !self.are().is_empty())
     }
 
     /// Fails, with the reason in a sentence, where lines that were at `was` and
@@ -247,6 +260,10 @@ impl<'t> Both<'t> {
         was: &Range<usize>,
         is: &Range<usize>,
     ) -> Option<(Range<usize>, Range<usize>)> {
+        // A shell's functions have their braces too.
+        if !matches!(self.language(), Language::Other | Language::Shell) {
+            return None;
+        }
         // The outline has most functions without reading any.
         let body = |(text, shape): Side<'t>, at: &Range<usize>| {
             if !self.indented() {
@@ -273,7 +290,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::facts::Facts;
-    use super::super::indented::depth;
     use super::super::shape::Shape;
     use super::*;
     use crate::merge::lines;
@@ -375,13 +391,14 @@ mod tests {
         let (base, text) = (lines(old.as_bytes()), lines(new.as_bytes()));
         let map = LineMap::new(&base, &text);
         let (facts, (olds, news)) = (Facts::default(), map.numbers());
-        let (then, now) = (Shape::of_numbers(&facts, olds), Shape::of_numbers(&facts, news));
+        let shape = |numbers| Shape::of_numbers(Language::Other, &facts, numbers);
+        let (then, now) = (shape(olds), shape(news));
         let both = Both::new((&base, &then), (&text, &now), &map);
         for (start, end) in (1..base.len()).flat_map(|at| [(at, at), (at, at + 1)]) {
             let edges = start - 1..(end + 1).min(base.len());
             let Some(first) = map.kept(edges.clone()) else { continue };
             let (was, is) = (start..end, first + 1..first + 1 + (end - start));
-            let own = depth(base[was.clone()].iter().copied());
+            let own = Language::Other.depth(base[was.clone()].iter().copied());
             for depth in [None, own, Some(0), Some(2), Some(4)] {
                 if both.stands_alike(&was, &is, depth) && both.reads() {
                     // Of several with one head the lines tell which, and reading does

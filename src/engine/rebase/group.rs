@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::locate::Language;
 use crate::moved::{find_kept, find_moved};
 use crate::patch::{FilePatch, Operation, Patch};
 use crate::report::FileReport;
@@ -187,7 +188,7 @@ impl Net<'_, '_, '_> {
         let (shown, own) = match &made {
             _ if is_moved || now != was => {
                 let versions = Versions { upstream: now.clone(), pin: was, entry: made };
-                (self.shown(versions), None)
+                (self.shown(&path, versions), None)
             }
             Some(made) if is_plain(made) => {
                 let own = difference(&path, now.clone(), Some(made.clone()));
@@ -228,7 +229,9 @@ impl Net<'_, '_, '_> {
                 }
                 (Shown::Merged(made.clone()), Some(own))
             }
-            _ => (self.shown(Versions { upstream: theirs, pin: Some(pin), entry: made }), None),
+            _ => {
+                (self.shown(path, Versions { upstream: theirs, pin: Some(pin), entry: made }), None)
+            }
         };
         Ok(Part::Work(Unfinished { from, own, ..Unfinished::new(path.clone(), before, shown) }))
     }
@@ -242,9 +245,9 @@ impl Net<'_, '_, '_> {
         find_moved(path, was, base.unedited(), before.unedited())
     }
 
-    fn shown(&self, versions: Versions) -> Shown {
+    fn shown(&self, path: &TreePath, versions: Versions) -> Shown {
         let deleted = versions.entry.is_none();
         let text = !versions.differ_in_kind() && !versions.have_binary();
-        shown(versions, deleted, text, |v| merged(v, self.sides))
+        shown(versions, deleted, text, |v| merged(v, Language::of(path), self.sides))
     }
 }

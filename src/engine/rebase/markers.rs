@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::locate::{Text, place_alone, place_mapped};
+use crate::locate::{Language, Text, place_alone, place_mapped};
 use crate::merge::{LineMap, lines};
 use crate::patch::Hunk;
 use crate::report::HunkClass;
@@ -26,12 +26,18 @@ struct Part {
 }
 
 /// The target's text with the hunks that hold and markers for the others.
-pub(super) fn marked(hunks: &[Hunk], base: &[u8], target: &[u8], sides: &Sides<'_>) -> Vec<u8> {
+pub(super) fn marked(
+    hunks: &[Hunk],
+    base: &[u8],
+    target: &[u8],
+    language: Language,
+    sides: &Sides<'_>,
+) -> Vec<u8> {
     let (old, new) = (lines(base), lines(target));
     let map = LineMap::new(&old, &new);
     let mut parts: Vec<Part> = Vec::new();
     let mut orphans = Vec::new();
-    let places = place_mapped(hunks, &old, &new);
+    let places = place_mapped(hunks, &old, &new, language);
     let in_base = place_alone(hunks, &old, Text::Base);
     for (place, was) in places.into_iter().zip(&in_base) {
         match (place, was) {

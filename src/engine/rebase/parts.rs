@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::locate::Language;
 use crate::moved::{find_kept, find_moved};
 use crate::patch::{Body, FilePatch, Operation, Patch};
 use crate::report::{FileReport, HunkReport};
@@ -115,10 +116,10 @@ pub(super) fn whole(versions: &Versions, sides: &Sides<'_>) -> Vec<u8> {
 
 /// What all that the entry does to a file makes of upstream's, hunk by hunk, where that
 /// leaves something open; else the file between markers.
-pub(super) fn merged(versions: &Versions, sides: &Sides<'_>) -> Vec<u8> {
+pub(super) fn merged(versions: &Versions, language: Language, sides: &Sides<'_>) -> Vec<u8> {
     if let Versions { upstream: Some(now), pin: Some(was), entry: Some(made) } = versions {
         let hunks = text::hunks_between(&was.bytes, &made.bytes);
-        let merged = markers::marked(&hunks, &was.bytes, &now.bytes, sides);
+        let merged = markers::marked(&hunks, &was.bytes, &now.bytes, language, sides);
         if markers::first_marker(&merged, &now.bytes).is_some() {
             return merged;
         }
@@ -211,7 +212,8 @@ fn open(
     let text = matches!(&one.file.body, Body::Text(_)) && !versions.differ_in_kind();
     let merge = |versions: &Versions| match (&one.file.body, &versions.upstream, &versions.pin) {
         (Body::Text(hunks), Some(now), Some(was)) if gone.is_none() => {
-            let merged = markers::marked(hunks, &was.bytes, &now.bytes, sides);
+            let language = Language::of(then);
+            let merged = markers::marked(hunks, &was.bytes, &now.bytes, language, sides);
             // The name, not the text, is what does not hold.
             let open =
                 hunks.is_empty() && !moves || markers::first_marker(&merged, &now.bytes).is_some();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::apply::Ground;
 use crate::lay::STRIP;
-use crate::locate::{Edit, place_mapped};
+use crate::locate::{Edit, Language, place_mapped};
 use crate::merge::lines;
 use crate::patch::{self, Body, FilePatch, Operation, Patch, quoted};
 use crate::report::{FileReport, HunkClass, HunkReport};
@@ -264,7 +264,7 @@ fn remake_file(
         return Ok(Some(whole()));
     };
     let (base_lines, now) = (lines(&base.bytes), lines(&before.bytes));
-    let mut edits: Vec<Edit> = place_mapped(made, &base_lines, &now)
+    let mut edits: Vec<Edit> = place_mapped(made, &base_lines, &now, Language::of(then))
         .into_iter()
         .flatten()
         .filter(|p| p.class != HunkClass::Landed)
