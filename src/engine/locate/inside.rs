@@ -109,14 +109,13 @@ impl<'t> Both<'t> {
         let heads = |(text, shape): Side<'t>, lines: &Range<usize>| {
             let (mut heads, open) = if self.scripted() {
                 let heads = heads_around((text, shape), lines, depth).unwrap_or_default();
-                let in_function = heads.iter().any(|head| {
-                    text[head.clone()].iter().any(|line| indented::heads_function(line))
+                let function = heads.iter().find(|head| {
+                    text[(*head).clone()].iter().any(|line| indented::heads_function(line))
                 });
-                let open = match in_function {
-                    true => None,
-                    false => lists::openings((text, shape.script(text)), lines, depth),
-                };
-                (heads, open.unwrap_or_default())
+                let open = lists::openings((text, shape.script(text)), lines, depth);
+                let mut open = open.unwrap_or_default();
+                open.retain(|open| function.is_none_or(|own| open.head.end <= own.start));
+                (heads, open)
             } else {
                 let outline = shape.outline(text);
                 let open = blocks::outside((text, outline), lines.start);

@@ -54,7 +54,9 @@ fn begin(
 ) -> Option<usize> {
     let around = around(text, &script.statements, lines, depth)?;
     let outermost = around.last().copied().or_else(|| script.over(lines.start));
-    Some(outermost.map_or(lines.start, |at| script.statements[at].lines.start))
+    let arms = outermost.map(|at| arms_before(text, &script.statements, at));
+    let first = arms.and_then(|arms| arms.first().copied()).or(outermost);
+    Some(first.map_or(lines.start, |at| script.statements[at].lines.start))
 }
 
 /// What is open around lines that are indented by `depth`, the outermost first; nothing
@@ -74,6 +76,8 @@ pub(super) fn openings(
     blocks.retain(|&at| Some(at) != over && is_block(text, &all[at]));
     for at in blocks.into_iter().rev() {
         let (head, first) = (all[at].lines.clone(), text[all[at].lines.start]);
+        let arms = arms_before(text, all, at).into_iter();
+        found.extend(arms.map(|arm| Opening::bare(all[arm].lines.clone())));
         let what = match named(first) {
             Some(_) if script.is_indented() => continue,
             Some(name) => What::Named(name.to_vec()),
@@ -107,24 +111,40 @@ fn is_block(text: &[&[u8]], statement: &Statement) -> bool {
     words.last() == Some(&&b":"[..])
 }
 
-/// The words of a head, those of a later arm with those of the one before.
+/// The words of a head, those of a last arm with those of the one before.
 pub(super) fn headed(text: &[&[u8]], all: &[Statement], at: usize) -> Vec<u8> {
     let own = |at: usize| words(&text[all[at].lines.clone()].concat());
     let head = own(at);
     if let Some(condition) = head.strip_prefix(b"elif ") {
         return [b"if ", condition].concat();
     }
-    if !matches!(&head[..], b"else" | b"else:" | b"finally:") {
-        return head;
-    }
-    let before = (0..at).rev().take_while(|&i| all[i].indent >= all[at].indent);
-    match before.into_iter().find(|&i| all[i].indent == all[at].indent) {
-        Some(before) => [&own(before), &b" "[..], &head].concat(),
+    match arms_before(text, all, at).last() {
+        Some(&before) => [&own(before), &b" "[..], &head].concat(),
         None => head,
     }
 }
 
-/// The words of all that opens a block, a list or a call in the function around a line.
+/// The arms that a statement is another one of, the first before the last.
+pub(super) fn arms_before(text: &[&[u8]], all: &[Statement], mut at: usize) -> Vec<usize> {
+    let mut arms = Vec::new();
+    let is_later = |at: usize| {
+        let code = text[all[at].lines.start].trim_ascii();
+        let word = code.split(|b| !b.is_ascii_alphabetic()).next();
+        matches!(word, Some(b"elif" | b"else" | b"finally"))
+    };
+    while is_later(at) {
+        let before = (0..at).rev().take_while(|&i| all[i].indent >= all[at].indent);
+        let Some(before) = before.into_iter().find(|&i| all[i].indent == all[at].indent) else {
+            break;
+        };
+        arms.insert(0, before);
+        at = before;
+    }
+    arms
+}
+
+/// The words of all that opens a block, a list or a call in the functions around a line, and
+/// out of any.
 fn heads((text, script): Scripted<'_>, line: usize) -> Heads {
     if script.is_plain() {
         return plain::heads((text, script));
@@ -140,21 +160,15 @@ fn heads((text, script): Scripted<'_>, line: usize) -> Heads {
         heads = commands(text, script, from..text.len()).1;
     }
     let before = all.partition_point(|s| s.lines.start < line).checked_sub(1);
-    let outwards = std::iter::successors(before, |&at| all[at].around);
-    let is_function = |at: &usize| heads_function(text[all[*at].lines.start]);
-    let function = outwards.into_iter().find(is_function);
-    let from = function.map_or(0, |at| at + 1);
-    let least = function.map_or(0, |at| all[at].indent + 1);
+    let around: Vec<usize> = std::iter::successors(before, |&at| all[at].around).collect();
+    // What opens anything in other functions is their own.
+    let is_other = |at: usize| heads_function(text[all[at].lines.start]) && !around.contains(&at);
     let mut skipped: Option<usize> = None;
-    for at in from..all.len() {
-        let own = &all[at];
-        if own.indent < least {
-            break;
-        }
+    for (at, own) in all.iter().enumerate() {
         if skipped.is_some_and(|indent| own.indent > indent) {
             continue;
         }
-        skipped = is_function(&at).then_some(own.indent);
+        skipped = is_other(at).then_some(own.indent);
         if is_block(text, own) {
             heads.push((own.lines.start, headed(text, all, at)));
         } else if own.lines.len() > 1 {
@@ -232,6 +246,8 @@ struct Command<'t> {
 struct Block {
     /// The statement that opens it, or its last arm.
     statement: usize,
+    /// The arms before that.
+    arms: Vec<usize>,
     what: What,
 }
 
@@ -301,6 +317,10 @@ impl Command<'_> {
         self.given.iter().skip(1).copied().filter(keyword)
     }
 
+    fn ends_block(&self) -> bool {
+        self.is(&["endif", "endwhile", "endforeach", "endblock", "endfunction", "endmacro"])
+    }
+
     fn decides(&self) -> bool {
         self.is(&["if", "elseif", "else", "while", "foreach"])
     }
@@ -339,12 +359,13 @@ fn commands_around(text: &[&[u8]], script: &Script, line: usize) -> Vec<Opening>
     if script.is_indented() {
         return Vec::new();
     }
-    let open = commands(text, script, 0..line).0.into_iter();
-    open.map(|Block { statement, what }| Opening {
-        head: script.statements[statement].lines.clone(),
-        what,
-    })
-    .collect()
+    let mut all = Vec::new();
+    let lines = |at: usize| script.statements[at].lines.clone();
+    for Block { statement, arms, what } in commands(text, script, 0..line).0 {
+        all.extend(arms.into_iter().map(|arm| Opening::bare(lines(arm))));
+        all.push(Opening { head: lines(statement), what });
+    }
+    all
 }
 
 /// The blocks that the commands in these lines leave open, and the words of all they open.
@@ -358,29 +379,33 @@ fn commands(text: &[&[u8]], script: &Script, lines: Range<usize>) -> (Vec<Block>
         let Some(command) = command(&text[lines.clone()]) else { continue };
         // What another function opens is its own.
         let is_own = !open.iter().any(|block| matches!(block.what, What::Named(_)));
-        let mut put = |what: What, open: &mut Vec<Block>| {
+        let mut put = |what: What, arms: Vec<usize>, open: &mut Vec<Block>| {
             if let What::Headed(words) = &what
                 && is_own
             {
                 heads.push((lines.start, words.clone()));
             }
-            open.push(Block { statement, what });
+            open.push(Block { statement, arms, what });
         };
         if command.is_function() {
             let name = command.name().map(|(_, name)| name.to_vec());
-            put(name.map_or(What::Bare, What::Named), &mut open);
-        } else if command.is(&["if", "while", "foreach"]) {
-            put(What::Headed(command.words()), &mut open);
+            put(name.map_or(What::Bare, What::Named), Vec::new(), &mut open);
+        } else if command.is(&["if", "while", "foreach", "block"]) {
+            put(What::Headed(command.words()), Vec::new(), &mut open);
         } else if command.is(&["elseif", "else"]) {
             let before = open.pop();
-            let what = match before.map(|before| before.what) {
-                Some(What::Headed(before)) if command.is(&["else"]) => {
+            let what = match &before {
+                Some(Block { what: What::Headed(before), .. }) if command.is(&["else"]) => {
                     [&before[..], b" else"].concat()
                 }
                 _ => command.words(),
             };
-            put(What::Headed(what), &mut open);
-        } else if command.name.starts_with(b"end") {
+            let arms = before.map_or_else(Vec::new, |mut before| {
+                before.arms.push(before.statement);
+                before.arms
+            });
+            put(What::Headed(what), arms, &mut open);
+        } else if command.ends_block() {
             if open.pop().is_none() {
                 break;
             }

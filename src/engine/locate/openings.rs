@@ -23,6 +23,11 @@ pub(super) enum What {
 }
 
 impl Opening {
+    /// One that nothing tells from another.
+    pub fn bare(head: Range<usize>) -> Self {
+        Self { head, what: What::Bare }
+    }
+
     pub fn name(&self) -> Option<&[u8]> {
         match &self.what {
             What::Named(name) => Some(name),

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::functions::words;
 use super::indented::{around, indentation};
-use super::lists::{Scripted, headed};
+use super::lists::{Scripted, arms_before, headed};
 use super::openings::{Heads, Opening, What};
 use super::script::Statement;
 use crate::snapshot::TreePath;
@@ -147,8 +147,13 @@ pub(super) fn openings(
     lines: &Range<usize>,
     depth: Option<usize>,
 ) -> Option<Vec<Opening>> {
-    let around = around(text, &script.statements, lines, depth)?.into_iter().rev();
-    Some(around.map(|at| script.language.opening(text, &script.statements, at)).collect())
+    let (all, mut found) = (&script.statements, Vec::new());
+    for at in around(text, all, lines, depth)?.into_iter().rev() {
+        let arms = arms_before(text, all, at).into_iter();
+        found.extend(arms.map(|arm| Opening::bare(all[arm].lines.clone())));
+        found.push(script.language.opening(text, all, at));
+    }
+    Some(found)
 }
 
 /// The words of all that heads anything and has no label.

@@ -311,3 +311,81 @@ fn what_a_call_is_given_first_may_stand_on_the_next_line() {
     assert_eq!(classes(&places), ["conflict"], "{places:?}");
     assert!(why(&places).contains("which is at line"), "{places:?}");
 }
+
+/// What opens a block around functions of Python, and the arms before it.
+#[test]
+fn a_block_around_a_function_heads_what_is_in_it() {
+    for ([first, second], anew, others) in [
+        (
+            ["if a:\n  def f():\n   p(", "if b:\n  def g():\n   p("],
+            "if z:\n  def f():\n   p(",
+            ["if b:\n  def f():\n   p(", "if a:\n  def g():\n   p("],
+        ),
+        (
+            ["with a:\n  def f():\n   p(", "with b:\n  def g():\n   p("],
+            "with z:\n  def f():\n   p(",
+            ["with b:\n  def f():\n   p(", "with a:\n  def g():\n   p("],
+        ),
+        (
+            ["if a:\n  x\nelse:\n  def f():\n   p(", "if b:\n  def g():\n   p("],
+            "if z:\n  x\nelse:\n  def f():\n   p(",
+            ["if b:\n  x\nelse:\n  def f():\n   p(", "if a:\n  x\nelse:\n  def g():\n   p("],
+        ),
+    ] {
+        for around in ["import m\n\n", "def o():\n  import m\n", "class C:\n  import m\n"] {
+            let indented = |text: &str| match around.starts_with("import") {
+                true => text.to_owned(),
+                false => text.lines().map(|line| format!("  {line}\n")).collect(),
+            };
+            let text = |[first, second]: [&str; 2]| {
+                let (one, two) = (rows(4), rows(4).replace("  ", "   "));
+                format!("{around}{}", indented(&format!("{first}\n{one}  )\n{second}\n{two}  )\n")))
+            };
+            let base = text([first, second]);
+            let row = base.lines().position(|line| line.trim() == "4,").expect("rows") + 1;
+            let indent = indented(&rows(4)).find('0').expect("a row");
+            let body = put(row - 4, indent);
+            assert_eq!(classes(&mapped(&body, &base, &base)), ["exact"]);
+            let places = mapped(&body, &base, &text(others));
+            assert!(why(&places).contains("which is at line"), "{first} {places:?}");
+            let places = mapped(&body, &base, &text([anew, second]));
+            let (old, _) = first.split_once('\n').expect("a head");
+            let shown = nearby(&places);
+            assert!(
+                shown.iter().any(|line| line.trim_start_matches(['-', ' ']) == old),
+                "{shown:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_arms_before_the_one_that_lines_are_in_are_shown() {
+    let files: String = (0..10).map(|n| format!("  f{n}()\n")).collect();
+    for (before, first, last, anew) in [
+        ("project(m)\n\n", "if(A)\n  x()\n", "else()\n", "if(Z)\n  x()\n"),
+        ("project(m)\n\n", "if(A)\n  x()\n", "elseif(B)\n", "if(Z)\n  x()\n"),
+        (
+            "project(m)\n\n",
+            "if(A)\n  block()\n  endblock()\n",
+            "else()\n",
+            "if(Z)\n  block()\n  endblock()\n",
+        ),
+        (
+            "import m\n\n",
+            "if A:\n  x()\nelif B:\n  x()\n",
+            "else:\n",
+            "if Z:\n  x()\nelif B:\n  x()\n",
+        ),
+        ("import m\n\n", "if A:\n  x()\n", "elif B:\n", "if Z:\n  x()\n"),
+    ] {
+        let end = if before.starts_with("project") { "endif()\n" } else { "" };
+        let text = |first: &str| format!("{before}{first}{last}{files}{end}");
+        let base = text(first);
+        let at = base.lines().position(|line| line == "  f4()").expect("a call") + 1;
+        let body = format!("@@ -{at},2 +{at},3 @@\n   f4()\n+  mine()\n   f5()\n");
+        let (old, _) = first.split_once('\n').expect("an arm");
+        let shown = nearby(&mapped(&body, &base, &text(anew)));
+        assert!(shown.contains(&format!("-{old}")), "{anew}{last}{shown:?}");
+    }
+}
