@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::brackets::{Brackets, Led};
 use super::heads::{Head, named_class};
-use super::names::{given, initialised};
+use super::names::{given, initialised, key};
 use super::openings::{self, Heads, Opening, What};
 use super::outline::{Outlined, Region};
 use crate::cpp::{Condition, Kind, lex_meaning};
@@ -67,6 +67,9 @@ fn read(text: &[&[u8]], region: &Region, gap: usize) -> Vec<Opening> {
     let own = text[lines.clone()].concat();
     let mut around = None;
     let what = |Led { words, .. }: Led<'_, '_>| {
+        if let Some(key) = key(words) {
+            return Some(What::Named(key));
+        }
         if words.last() != Some(&&b"{"[..]) {
             return None;
         }

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
+use super::heads::is_name;
 use super::openings::{Heads, Opening, What};
+use super::plain::names;
 
 /// A word, and the line that it begins on.
 pub(super) type Word<'t> = (usize, &'t [u8]);
@@ -167,7 +169,7 @@ impl<'t> Brackets<'t> {
         let open = |open: &Open| self.words[open.at].1 == opens;
         let Some(own) = self.state.open.iter().rposition(open) else { return };
         let lines = self.words[at].0 - self.words[self.state.open[own].at].0;
-        if word != b"}" && lines > 0 {
+        if lines > 0 && (word != b"}" || self.row(own).is_some()) {
             self.head(own);
         }
         let closed = self.state.open[own].clone();
@@ -204,15 +206,20 @@ impl<'t> Brackets<'t> {
         self.words[words].iter().map(|(_, word)| *word).collect::<Vec<_>>().join(&b' ')
     }
 
-    /// The words that head an open bracket.
-    fn headed(&self, own: usize) -> Vec<u8> {
+    /// The words that head an open bracket: with those of a call goes what it is given first,
+    /// where one line says that, and with those of a row its first element.
+    fn told(&self, own: usize) -> Range<usize> {
         let (begin, open) = (self.begin(own), &self.state.open[own]);
-        // A call is told by what it is given first, where one line says that.
         let first = open.inside.comma.filter(|comma| {
             let (given, ends) = (self.words[open.at + 1], self.words[*comma]);
             self.words[open.at].1 == b"(" && given.0 == ends.0 && begin < open.at
         });
-        let at = first.unwrap_or(open.at);
+        begin..first.or_else(|| Some(self.row(own)?.end)).unwrap_or(open.at)
+    }
+
+    /// The words that head an open bracket, joined.
+    fn headed(&self, own: usize) -> Vec<u8> {
+        let Range { start: begin, end: at } = self.told(own);
         match &self.words[begin..at] {
             [(_, b"else")] => {
                 let around = own.checked_sub(1).map(|i| &self.state.open[i].inside);
@@ -260,6 +267,7 @@ impl<'t> Brackets<'t> {
                 head.end = head.end.max(self.words[key.end - 1].0 + 1);
                 What::Named(self.joined(key))
             } else {
+                head.end = head.end.max(self.words[self.told(i)].last().map_or(0, |w| w.0 + 1));
                 match self.headed(i) {
                     words if words.is_empty() => What::Bare,
                     words => What::Headed(words),
@@ -275,33 +283,57 @@ impl<'t> Brackets<'t> {
     }
 
     /// The first element of a row, where it is the key of the rest: a string that other than
-    /// strings follow, or what a single list stands beside.
+    /// strings follow, what a single list stands beside, or its name.
     fn key(&self, own: usize) -> Option<Range<usize>> {
+        let key = self.first(own)?;
+        let first = &self.words[key.clone()];
+        let rest = &self.words[key.end..];
+        let told = first.iter().all(is_string) && !rest.iter().all(|w| is_string(w) || w.1 == b",");
+        let pair = || {
+            let next = self.state.open.get(own + 1).is_some_and(|next| next.at == key.end + 1);
+            let literal = |w: &Word<'_>| is_path(w.1) || w.1.iter().all(u8::is_ascii_alphanumeric);
+            next && first.iter().all(|w| is_string(w) || literal(w))
+        };
+        (told || pair() || field(first).is_some_and(names)).then_some(key)
+    }
+
+    /// The first element of a row that tells it from others, whether it is their key or not.
+    fn row(&self, own: usize) -> Option<Range<usize>> {
+        let first = self.first(own)?;
+        let words = &self.words[first.clone()];
+        let is_path = words.iter().enumerate().all(|(i, w)| is_name(w.1) == i.is_multiple_of(2));
+        (words.iter().all(is_string) || is_path || field(words).is_some()).then_some(first)
+    }
+
+    /// What stands before the first comma in a row: a list that has no name of its own, but
+    /// may have a type.
+    fn first(&self, own: usize) -> Option<Range<usize>> {
         let open = &self.state.open[own];
-        let comma = open.inside.comma?;
         let led = &self.words[open.lead..open.at];
-        // A row has no name of its own, but may have a type.
         let path = |word: &Word<'_>| is_path(word.1) && word.1 != b"return";
         if !led.iter().all(path) || !led.is_empty() && self.words[open.at].1 != b"{" {
             return None;
         }
-        let key = open.at + 1..comma;
-        let first = &self.words[key.clone()];
-        let is_string = |word: &Word<'_>| matches!(word.1.last(), Some(b'"' | b'\''));
-        let rest = &self.words[comma..];
-        let told = !first.is_empty()
-            && first.iter().all(is_string)
-            && !rest.iter().all(|word| is_string(word) || word.1 == b",");
-        let pair = || {
-            let next = self.state.open.get(own + 1).is_some_and(|next| next.at == comma + 1);
-            let literal = |w: &Word<'_>| is_path(w.1) || w.1.iter().all(u8::is_ascii_alphanumeric);
-            next && !first.is_empty() && first.iter().all(|w| is_string(w) || literal(w))
-        };
-        (told || pair()).then_some(key)
+        Some(open.at + 1..open.inside.comma?).filter(|first| !first.is_empty())
     }
+}
+
+/// The field that the first words of a row give a value: `"a": 1`, `.a = 1`, `{"a", 1}`.
+fn field<'t>(words: &[Word<'t>]) -> Option<&'t [u8]> {
+    let words: Vec<&[u8]> = words.iter().map(|word| word.1).collect();
+    match words[..] {
+        [key, b":", _, ..] if is_string(&(0, key)) => key.get(1..key.len() - 1),
+        [b"{", key, b",", _, ..] if is_string(&(0, key)) => key.get(1..key.len() - 1),
+        [b".", key, b"=", _, ..] => Some(key),
+        _ => None,
+    }
+}
+
+fn is_string(word: &Word<'_>) -> bool {
+    matches!(word.1.last(), Some(b'"' | b'\''))
 }
 
 /// Whether a word may be part of a name with what it is in.
 fn is_path(word: &[u8]) -> bool {
-    matches!(word, b"::" | b".") || super::heads::is_name(word)
+    matches!(word, b"::" | b".") || is_name(word)
 }

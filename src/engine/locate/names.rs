@@ -57,6 +57,14 @@ pub(super) fn assigned_list(words: &[&[u8]], in_braces: bool) -> Option<Vec<u8>>
     None
 }
 
+/// The key that the words up to a bracket give a list: `"a": [`, which is JSON.
+pub(super) fn key(words: &[&[u8]]) -> Option<Vec<u8>> {
+    match words {
+        [key, b":", b"{" | b"["] if key.ends_with(b"\"") => Some(key.to_vec()),
+        _ => None,
+    }
+}
+
 /// Where the element of a list begins that `end` is in.
 fn element(words: &[&[u8]], end: usize) -> usize {
     let mut at = end;

@@ -6,6 +6,7 @@ mod around;
 mod lists;
 mod openings;
 mod plain;
+mod rows;
 mod scopes;
 mod twins;
 

@@ -362,24 +362,17 @@ fn a_block_around_a_function_heads_what_is_in_it() {
 #[test]
 fn the_arms_before_the_one_that_lines_are_in_are_shown() {
     let files: String = (0..10).map(|n| format!("  f{n}()\n")).collect();
-    for (before, first, last, anew) in [
-        ("project(m)\n\n", "if(A)\n  x()\n", "else()\n", "if(Z)\n  x()\n"),
-        ("project(m)\n\n", "if(A)\n  x()\n", "elseif(B)\n", "if(Z)\n  x()\n"),
-        (
-            "project(m)\n\n",
-            "if(A)\n  block()\n  endblock()\n",
-            "else()\n",
-            "if(Z)\n  block()\n  endblock()\n",
-        ),
-        (
-            "import m\n\n",
-            "if A:\n  x()\nelif B:\n  x()\n",
-            "else:\n",
-            "if Z:\n  x()\nelif B:\n  x()\n",
-        ),
-        ("import m\n\n", "if A:\n  x()\n", "elif B:\n", "if Z:\n  x()\n"),
+    for (first, last, anew) in [
+        ("if(A)\n  x()\n", "else()\n", "if(Z)\n  x()\n"),
+        ("if(A)\n  x()\n", "elseif(B)\n", "if(Z)\n  x()\n"),
+        ("if(A)\n  block()\n  endblock()\n", "else()\n", "if(Z)\n  block()\n  endblock()\n"),
+        ("if A:\n  x()\nelif B:\n  x()\n", "else:\n", "if Z:\n  x()\nelif B:\n  x()\n"),
+        ("if A:\n  x()\n", "elif B:\n", "if Z:\n  x()\n"),
     ] {
-        let end = if before.starts_with("project") { "endif()\n" } else { "" };
+        let (before, end) = match last.ends_with(":\n") {
+            true => ("import m\n\n", ""),
+            false => ("project(m)\n\n", "endif()\n"),
+        };
         let text = |first: &str| format!("{before}{first}{last}{files}{end}");
         let base = text(first);
         let at = base.lines().position(|line| line == "  f4()").expect("a call") + 1;
