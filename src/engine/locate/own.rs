@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::Edit;
-use super::heads::{class_name, heading, heading_name, is_heading};
+use super::heads::{class_name, heading, heading_name, is_heading, is_name};
 use super::within::Both;
 use crate::cpp::{Kind, lex_meaning};
 
@@ -82,7 +82,7 @@ impl Both<'_> {
         // What is over before the lines heads them in neither text.
         let past = |text: &[&[u8]], heading: usize, until: usize| {
             let before = text[heading..until.max(heading)].concat();
-            matches!(brackets(&before), (0, 0, b";" | b"}"))
+            matches!(brackets(&before), (0, 0, b";" | b"}")) || depth == Some(0) && is_call(&before)
         };
         if past(base, then, was.start) && past(text, now, is.start) {
             return Ok(());
@@ -151,6 +151,15 @@ pub(super) fn stands_apart(
         return blank(both.base(), headings.0, was.start)
             && blank(both.text(), headings.1, now.range.start);
     }
+    let called = |text: &[&[u8]], heading: Option<usize>, until: usize| {
+        heading.is_some_and(|from| is_call(&text[from..until.max(from)].concat()))
+    };
+    if depth == Some(0)
+        && called(both.base(), headings.0, was.start)
+        && called(both.text(), headings.1, now.range.start)
+    {
+        return true;
+    }
     over(both.base(), headings.0, was.start)
         && over(both.text(), headings.1, now.range.start)
         && both.stands_alike(was, &now.range, depth)
@@ -163,11 +172,25 @@ fn is_over(text: &[u8]) -> bool {
     others == 0 && matches!(last, b";" | b"{" | b"}")
 }
 
+/// Whether a text is one call and no more: a macro's, that needs no `;` before lines which are
+/// not indented.
+fn is_call(text: &[u8]) -> bool {
+    let words: Vec<&[u8]> = code(text).collect();
+    let mut depth = 0_usize;
+    let closes = words.iter().position(|word| {
+        match *word {
+            b"(" => depth += 1,
+            b")" => depth = depth.saturating_sub(1),
+            _ => return false,
+        }
+        depth == 0
+    });
+    matches!(words[..], [name, b"(", ..] if is_name(name)) && closes == Some(words.len() - 1)
+}
+
 /// How many braces a text leaves open, how many other brackets, and its last word.
 fn brackets(text: &[u8]) -> (usize, usize, &[u8]) {
-    let tokens = lex_meaning(text);
-    let words = tokens.iter().filter(|t| t.kind != Kind::Directive).map(|t| t.of(text));
-    words.fold((0, 0, b";"), |(braces, others, _), word| match word {
+    code(text).fold((0, 0, b";"), |(braces, others, _), word| match word {
         b"{" => (braces + 1, others, word),
         b"(" | b"[" => (braces, others + 1, word),
         // What closes more than was opened is a namespace that is over.
@@ -175,4 +198,10 @@ fn brackets(text: &[u8]) -> (usize, usize, &[u8]) {
         b")" | b"]" => (braces, others.saturating_sub(1), word),
         _ => (braces, others, word),
     })
+}
+
+/// The words of a text that are in no directive.
+fn code(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let tokens = lex_meaning(text).into_iter();
+    tokens.filter(|t| t.kind != Kind::Directive).map(|t| t.of(text))
 }

@@ -116,6 +116,22 @@ fn a_new_heading_above_lines_that_it_does_not_hold_is_no_other_place() {
     assert_eq!(classes(&places), ["conflict"]);
 }
 
+#[test]
+fn a_call_of_a_macro_that_is_over_heads_nothing_more() {
+    let base = "int f() {\n  a;\n}\n\nREG(a)\nREG(\n    b)\n\n// c\nREG(d)\n";
+    let body = "@@ -7,4 +7,4 @@\n     b)\n \n-// c\n+// my\n REG(d)\n";
+    for (from, to) in
+        [("    b)", "    c)"), ("REG(\n", "MAKE(\n"), ("    b)", "    b)\nREG(c)\n#if A\n#endif")]
+    {
+        let places = mapped(body, base, &base.replace(from, to));
+        assert!(places[0].as_ref().is_ok_and(|placed| placed.nearby.is_some()), "{places:?}");
+    }
+    // What is indented under it, it may head.
+    let (base, body) = (base.replace("// c", "  // c"), body.replace("-// c", "-  // c"));
+    let places = mapped(&body, &base, &base.replace("REG(\n", "MAKE(\n"));
+    assert_eq!(classes(&places), ["conflict"], "{places:?}");
+}
+
 /// A line put before the second of `near`, which `above` stood over and `other` does now.
 fn under(above: &str, other: &str, near: &str, put: &str) -> Vec<Place> {
     let text = |above: &str| format!("{above}{near}\n+ d\n+ e\n");
