@@ -217,16 +217,17 @@ impl<'t> Brackets<'t> {
         begin..first.or_else(|| Some(self.row(own)?.end)).unwrap_or(open.at)
     }
 
-    /// The words that head an open bracket, joined.
+    /// What the words say that head an open bracket.
     fn headed(&self, own: usize) -> Vec<u8> {
-        let Range { start: begin, end: at } = self.told(own);
-        match &self.words[begin..at] {
+        let words = self.told(own);
+        match &self.words[words.clone()] {
             [(_, b"else")] => {
                 let around = own.checked_sub(1).map(|i| &self.state.open[i].inside);
                 let before = around.unwrap_or(&self.state.outer).before.clone();
-                [self.of_arm(before.unwrap_or(begin..begin)), b" else".to_vec()].concat()
+                let before = before.unwrap_or(words.start..words.start);
+                [self.of_arm(before), b" else".to_vec()].concat()
             }
-            _ => self.of_arm(begin..at),
+            _ => self.of_arm(words),
         }
     }
 

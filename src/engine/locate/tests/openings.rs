@@ -309,7 +309,12 @@ fn what_a_call_is_given_first_may_stand_on_the_next_line() {
     assert_eq!(classes(&mapped(&body, &base, &text("one", "other"))), ["exact"]);
     let places = mapped(&body, &base, &text("two", "one"));
     assert_eq!(classes(&places), ["conflict"], "{places:?}");
-    assert!(why(&places).contains("which is at line"), "{places:?}");
+    let told =
+        "under `m.def( \"two\",`, and it was made for `m.def( \"one\",`, which is at line 16";
+    assert!(why(&places).contains(told), "{places:?}");
+    // Where it was written anew, the line is told that does.
+    let shown = nearby(&mapped(&body, &base, &text("new", "two")));
+    assert!(shown.contains(&"-      \"one\",".to_owned()), "{shown:?}");
 }
 
 /// What opens a block around functions of Python, and the arms before it.
