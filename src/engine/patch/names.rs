@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::header::tail;
+use super::quote::quoted;
 use super::refusal::{Place, Reason, Refusal};
 use super::{Body, FilePatch, HeaderStyle, Operation, Patch};
 use crate::reserved;
@@ -415,9 +416,13 @@ pub fn check_link_target(path: &TreePath, file: &File) -> Result<(), Refusal> {
     if !rooted && up <= path.parents().count() && !later_up && !git && !odd {
         return Ok(());
     }
+    let (to, what) = match odd {
+        true => (quoted(&lossy(target)), "which is no path"),
+        false => (lossy(target), "out of the tree"),
+    };
     Err(Refusal::new(
         Reason::Symlink,
-        format!("the symbolic link `{path}` leads to `{}`, out of the tree", lossy(target)),
+        format!("the symbolic link `{path}` leads to `{to}`, {what}"),
         "let it lead to a file of the tree, by a relative path",
     ))
 }

@@ -166,6 +166,10 @@ fn links_that_leave_the_tree() {
     ] {
         assert_eq!(link(path, target), Err(Reason::Symlink), "{path} -> {target}");
     }
+    let odd = File::new(Mode::Symlink, *b"f\nerror: \xc3\xbc");
+    let told = check_link_target(&"l".parse().unwrap(), &odd).unwrap_err().message;
+    let one_line = r#"leads to `"f\nerror: \303\274"`, which is no path"#;
+    assert!(told.ends_with(one_line), "{told}");
     let mut tree = tree(&["d/f"]);
     tree.0.insert("d/l".parse().unwrap(), File::new(Mode::Symlink, *b"f"));
     let above = |path: &str| check_no_link_above(&tree, &path.parse().unwrap());
