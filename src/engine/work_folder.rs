@@ -8,7 +8,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// The lock's name in the folder.
@@ -96,6 +96,15 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 pub(crate) fn open_lock(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     open(&folder.join(LOCK), options.read(true).write(true).create(true).truncate(false))
+}
+
+/// Whether an opened lock is still the folder's: its last holder may have taken it away
+/// in between.
+pub(crate) fn is_lock_of(folder: &Path, lock: &File) -> bool {
+    match (lock.metadata(), fs::symlink_metadata(folder.join(LOCK))) {
+        (Ok(held), Ok(there)) => held.dev() == there.dev() && held.ino() == there.ino(),
+        _ => false,
+    }
 }
 
 /// Writes into the lock whose it is, over the last holder's words and in one

@@ -196,6 +196,18 @@ impl Bump {
         git(&self.tool.path("clone"), &["rev-parse", name])
     }
 
+    /// The state of a rebase from the pin to a commit, as a kill right after the pin moved
+    /// leaves it.
+    fn moved_state(&self, to: usize) -> String {
+        let (from, to) = (&self.commits[0], &self.commits[to]);
+        let upstream = self.tool.path("clone").display().to_string();
+        let state = serde_json::json!({
+            "schema": 1, "from": from, "to": to, "name": "x", "upstream": upstream, "series": "",
+            "decisions": { "entries": {}, "accepted": {} }, "stopped": null, "publishing": true,
+        });
+        state.to_string()
+    }
+
     /// The series of the pin that the project is at, with its folder.
     fn series(&self) -> (String, String) {
         let pin = self.read("mlx-pin.toml");

@@ -124,7 +124,9 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
     }
     let start = Start::open(&args.ends, ui)?;
     session.require_same(&start.series)?;
-    let target = start.target(&session.state.to.to_string(), ui)?;
+    let mut target = start.target(&session.state.to.to_string(), ui)?;
+    // As it was called when the rebase began, wherever that name leads by now.
+    target.end.name.clone_from(&session.state.name);
     let accepted = accepted(&args.accept, &start, &target, &session.state.decisions)?;
     if let Some(entry) = &args.skip {
         skip(&mut session, &start, entry)?;
@@ -474,6 +476,9 @@ impl From<RebaseError> for CommandError {
             error @ (RebaseError::Decision { .. } | RebaseError::State { .. }) => {
                 CommandError::new(ErrorKind::Refused, error)
             }
+            error @ RebaseError::Busy { .. } => CommandError::new(ErrorKind::Failed, error)
+                .reason("busy")
+                .hint("wait until it is done; `overlay rebase` says then where it stands"),
             error => CommandError::new(ErrorKind::Failed, error),
         }
     }

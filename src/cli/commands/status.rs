@@ -38,7 +38,10 @@ pub fn run(args: &Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
         let to = &state.to.to_string()[..8];
         let at = match state.stopped.as_deref() {
             Some("contracts") => {
-                format!("stopped at contracts that do not hold ({})", state.contracts.join(", "))
+                let names = state.contracts.join(", ");
+                // The state of an older version does not name them.
+                let names = if names.is_empty() { names } else { format!(" ({names})") };
+                format!("stopped at contracts that do not hold{names}")
             }
             Some(entry) => format!("stopped at `{entry}`"),
             None => "was stopped from outside".to_owned(),

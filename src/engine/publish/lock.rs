@@ -2,7 +2,6 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -48,7 +47,7 @@ impl Lock {
                 Err(e) => return Err(PublishError::io("open", &path)(e)),
             };
             match file.try_lock() {
-                Ok(()) if is_at(&file, &path) => {
+                Ok(()) if work_folder::is_lock_of(folder, &file) => {
                     let lock = Self { folder: folder.into(), file: Some(file) };
                     lock.sign()?;
                     return Ok(lock);
@@ -150,11 +149,4 @@ pub(super) fn require_makable(folder: &Path) -> Result<(), PublishError> {
     }
     access(nearest, Access::WRITE_OK | Access::EXEC_OK)
         .or_else(|errno| fails(if is_near { folder } else { parent }, errno))
-}
-
-fn is_at(file: &File, path: &Path) -> bool {
-    match (file.metadata(), fs::symlink_metadata(path)) {
-        (Ok(held), Ok(there)) => held.dev() == there.dev() && held.ino() == there.ino(),
-        _ => false,
-    }
 }

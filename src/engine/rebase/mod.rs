@@ -8,6 +8,7 @@
 
 mod clash;
 mod group;
+mod lock;
 mod mails;
 mod markers;
 mod parts;
@@ -332,6 +333,14 @@ pub enum RebaseError {
         /// The file.
         path: std::path::PathBuf,
         /// What is wrong.
+        what: String,
+    },
+    /// Another process is at a rebase of the project, or was a moment ago.
+    #[error("{}: {what}", path.display())]
+    Busy {
+        /// The file that tells it.
+        path: std::path::PathBuf,
+        /// What it does, or did.
         what: String,
     },
     /// A file of the project cannot be read or written.

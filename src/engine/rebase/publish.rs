@@ -52,7 +52,7 @@ pub fn publish(
     fs::create_dir_all(&aside).map_err(io(&aside, "cannot be made"))?;
     write_folder(&aside, series, plan, new)?;
     check(&aside, target, new.commit)?;
-    let pin_file = project.root.join(PIN_FILE);
+    let pin_file = pin_file(&project.root);
     let old = fs::read(&pin_file).map_err(io(&pin_file, "cannot be read"))?;
     let facts = facts(&old, &pin_file, new, target)?;
     fs::rename(&aside, &place).map_err(io(&place, "cannot be put in place"))?;
@@ -86,7 +86,15 @@ pub(super) fn require_free(root: &Path, to: ObjectId) -> Result<(), RebaseError>
 pub(super) fn restore(root: &Path, from: ObjectId) -> Result<(), RebaseError> {
     let kept = kept_file(root, from);
     let facts = fs::read(&kept).map_err(io(&kept, "cannot be read"))?;
-    write(&root.join(PIN_FILE), &facts)
+    write(&pin_file(root), &facts)
+}
+
+/// Where the facts of the current pin are: a link stays one, and what it leads to is written.
+fn pin_file(root: &Path) -> PathBuf {
+    let file = root.join(PIN_FILE);
+    let is_link = file.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+    let behind = is_link.then(|| file.canonicalize().ok()).flatten();
+    behind.unwrap_or(file)
 }
 
 /// Takes away what a publication that was stopped left, where the pin has not
@@ -99,7 +107,7 @@ pub(super) fn clear(root: &Path, from: ObjectId, to: ObjectId) -> Result<(), Reb
     remove(&aside(&place))?;
     remove(&place)?;
     let [kept, draft] = with_draft(&kept_file(root, from));
-    let [_, pin_draft] = with_draft(&root.join(PIN_FILE));
+    let [_, pin_draft] = with_draft(&pin_file(root));
     for path in [kept, draft, pin_draft] {
         match fs::remove_file(&path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {

@@ -15,17 +15,19 @@
 //! an answer.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::derive::Rule;
-use crate::pin::Project;
+use crate::pin::{PIN_FILE, Pin, Project};
 use crate::series::{Change, SERIES_FILE, Series};
 use crate::snapshot::{ObjectId, TreePath};
 use crate::work_folder::{self, LOCK, Owner};
 
+use super::lock::lock;
 use super::publish::{clear, io, remove, require_free, restore, write};
 use super::work::{SIDES, WORK, changed_sides, in_work, no_file, strangers, unlisted, write_work};
 use super::{Decision, Decisions, Part, RebaseError, plan, taken};
@@ -34,7 +36,7 @@ pub use super::work::{Unresolved, sides_folder, work_folder, work_path};
 
 /// The folder, beside `mlx-pin.toml`.
 pub const FOLDER: &str = ".overlay-rebase";
-const STATE: &str = "state.json";
+pub(super) const STATE: &str = "state.json";
 const DRAFT: &str = "draft";
 const SCHEMA: u32 = 1;
 
@@ -122,8 +124,11 @@ pub fn standing(root: &Path) -> Result<Option<State>, RebaseError> {
     let path = root.join(FOLDER).join(STATE);
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) if e.kind() == std::io::ErrorKind::IsADirectory => {
+        // A file in the folder's place is a user's, and told where a folder is needed.
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(e) if e.kind() == ErrorKind::IsADirectory => {
             let what = "it is a folder, and no state of a rebase; move it away".into();
             return Err(RebaseError::State { path, what });
         }
@@ -149,7 +154,7 @@ impl Session {
     /// One is under way, the target's folder is there already, or the session's
     /// cannot be written.
     pub fn begin(root: &Path, state: State) -> Result<Self, RebaseError> {
-        require_free(root, state.to)?;
+        // What another process has put there is told by what it is.
         let lock = lock(root)?;
         if standing(root)?.is_some() {
             return Err(RebaseError::State {
@@ -157,7 +162,11 @@ impl Session {
                 what: "a rebase is under way; `--continue` or `--abort` it".into(),
             });
         }
-        Ok(Self { root: root.to_path_buf(), state, _lock: lock })
+        let free = require_pin(root, state.from).and_then(|()| require_free(root, state.to));
+        if free.is_err() && require_own(root, &[]).is_ok() {
+            sweep(&root.join(FOLDER))?;
+        }
+        free.map(|()| Self { root: root.to_path_buf(), state, _lock: lock })
     }
 
     /// Takes up the rebase under way; nothing where there is none.
@@ -381,16 +390,19 @@ impl Session {
     /// It cannot be removed, or another process works on it.
     pub fn clear_rest(root: &Path) -> Result<bool, RebaseError> {
         let folder = root.join(FOLDER);
+        if !folder.is_dir() {
+            return Ok(false);
+        }
         let owner =
             work_folder::owner(&folder, &[STATE]).map_err(io(&folder, "cannot be looked into"))?;
         match owner {
             Owner::Overlay => {}
             // The lock goes last: what holds nothing any more is the folder alone.
-            Owner::Nobody if folder.is_dir() => {
+            Owner::Nobody => {
                 fs::remove_dir(&folder).map_err(io(&folder, "cannot be removed"))?;
                 return Ok(true);
             }
-            _ => return Ok(false),
+            Owner::Other(_) => return Ok(false),
         }
         let _lock = lock(root)?;
         if standing(root)?.is_some() {
@@ -416,6 +428,18 @@ impl Session {
             clear(&self.root, self.state.from, self.state.to)?;
         }
         self.end()
+    }
+}
+
+/// Fails where the project's pin is another than it was when the rebase was planned.
+fn require_pin(root: &Path, from: ObjectId) -> Result<(), RebaseError> {
+    let path = root.join(PIN_FILE);
+    match Pin::load(root, &path) {
+        Ok(pin) if pin.commit != from => {
+            let what = format!("another process moved the pin to {} meanwhile", pin.commit);
+            Err(RebaseError::Busy { path, what })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -447,29 +471,4 @@ fn sweep(folder: &Path) -> Result<(), RebaseError> {
         gone.map_err(io(&path, "cannot be removed"))?;
     }
     remove(folder)
-}
-
-fn lock(root: &Path) -> Result<fs::File, RebaseError> {
-    let folder = root.join(FOLDER);
-    fs::create_dir_all(&folder).map_err(io(&folder, "cannot be made"))?;
-    if let Owner::Other(found) =
-        work_folder::owner(&folder, &[STATE]).map_err(io(&folder, "cannot be looked into"))?
-    {
-        let what = format!(
-            "a rebase works there, and what it holds (`{found}`) is not the overlay's; move it away"
-        );
-        return Err(RebaseError::State { path: folder, what });
-    }
-    let path = folder.join(LOCK);
-    let file = work_folder::open_lock(&folder).map_err(io(&path, "cannot be made"))?;
-    match file.try_lock() {
-        Ok(()) => {
-            work_folder::sign(&file).map_err(io(&path, "cannot be written"))?;
-            Ok(file)
-        }
-        Err(fs::TryLockError::WouldBlock) => {
-            Err(RebaseError::State { path, what: "another process works on this rebase".into() })
-        }
-        Err(fs::TryLockError::Error(e)) => Err(io(&path, "cannot be locked")(e)),
-    }
 }

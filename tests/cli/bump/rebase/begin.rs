@@ -1,7 +1,7 @@
 //! `overlay rebase --to REV`: what it plans, where it begins, and the pin it makes.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use crate::bump::{ACCEPT, Bump, FIX, OTHER, SERIES, class, stopped};
@@ -19,6 +19,8 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/a-target-of-another-history-is-refused", rebase_unrelated);
     test("rebase/another-pin-than-the-project-s-is-refused", rebase_other_pin);
     test("rebase/a-folder-that-is-there-stays", rebase_taken_folder);
+    test("rebase/a-pin-behind-a-link-is-written-there", rebase_linked_pin);
+    test("rebase/of-two-at-once-one-is-told-to-wait", rebase_two);
 }
 
 fn rebase_clean() {
@@ -342,6 +344,24 @@ fn rebase_taken_folder() {
         run.assert_status(3);
         assert!(run.stderr().contains("state.json: it is a folder"), "{}", run.shown());
     }
+    // A file, or a link that leads nowhere, is no folder to work in.
+    for link in [false, true] {
+        let bump = Bump::new();
+        let place = bump.tool.path(".overlay-rebase");
+        match link {
+            true => symlink("nowhere", &place).unwrap(),
+            false => fs::write(&place, "mine").unwrap(),
+        }
+        let to = bump.commits[1].clone();
+        bump.run(&["rebase", "--to", &to, "--dry-run"]).assert_status(0);
+        bump.run(&["rebase", "--abort"]).assert_status(2);
+        let run = bump.run(&["rebase", "--to", &to]);
+        run.assert_status(3);
+        let told =
+            ".overlay-rebase: a rebase works there, and what stands there is no folder; move";
+        assert!(run.stderr().contains(told), "{}", run.shown());
+        assert!(place.symlink_metadata().is_ok() && !place.is_dir());
+    }
     // Put there while the rebase was under way.
     let bump = stopped();
     let mine = format!("{}/mine.txt", bump.folder(4));
@@ -350,4 +370,56 @@ fn rebase_taken_folder() {
     bump.run(&["rebase", "--continue"]).assert_status(3);
     bump.run(&["rebase", "--abort"]).assert_status(0);
     assert_eq!(bump.read(&mine), "mine");
+}
+
+/// The link stays, and the file that it leads to is replaced, beside itself.
+fn rebase_linked_pin() {
+    let bump = Bump::new();
+    let pin = bump.tool.path("mlx-pin.toml");
+    fs::create_dir(bump.tool.path("facts")).unwrap();
+    fs::rename(&pin, bump.tool.path("facts/pin.toml")).unwrap();
+    symlink("facts/pin.toml", &pin).unwrap();
+    let before = bump.files();
+    let is_link = || fs::read_link(&pin).unwrap() == Path::new("facts/pin.toml");
+    bump.run(&["rebase", "--to", &bump.commits[1]]).assert_status(0);
+    assert!(is_link() && bump.read("facts/pin.toml").contains(&bump.commits[1]));
+    assert_eq!(fs::read_dir(bump.tool.path("facts")).unwrap().count(), 1, "no draft is left");
+    bump.run(&["apply", "--out", "out-new"]).assert_status(0);
+    // Given up after the pin had moved.
+    bump.write(".overlay-rebase/state.json", &bump.moved_state(1));
+    bump.run(&["rebase", "--abort"]).assert_status(0);
+    assert!(is_link());
+    assert_eq!(bump.files(), before);
+}
+
+fn rebase_two() {
+    // One that holds the lock, and has put the new folder in place already.
+    let bump = Bump::new();
+    let process = "mlx-overlay, process 77        \n";
+    bump.write(".overlay-rebase/lock", process);
+    bump.write(&format!("{}/series.toml", bump.folder(1)), "");
+    let lock = fs::File::open(bump.tool.path(".overlay-rebase/lock")).unwrap();
+    lock.lock().unwrap();
+    let before = bump.files();
+    let run = bump.run(&["rebase", "--to", &bump.commits[1]]);
+    run.assert_status(5);
+    for words in ["another process (77) works on a rebase of this project", "try: wait until"] {
+        assert!(run.stderr().contains(words), "{words}: {}", run.shown());
+    }
+    assert_eq!(bump.files(), before);
+    // Two that run: what the first did is in nobody's way.
+    for _ in 0..6 {
+        let bump = Bump::new();
+        let runs = std::thread::scope(|scope| {
+            let rebase = || bump.run(&["rebase", "--to", &bump.commits[1]]);
+            [(); 2].map(|()| scope.spawn(rebase)).map(|run| run.join().unwrap())
+        });
+        let done = runs.iter().filter(|run| run.status() == Some(0)).count();
+        assert_eq!(done, 1, "{} {}", runs[0].shown(), runs[1].shown());
+        for run in runs {
+            assert!(!run.stderr().contains("move it away"), "{}", run.shown());
+        }
+        assert!(!bump.tool.path(".overlay-rebase").exists());
+        assert_eq!(bump.drift(1).0, Some(0));
+    }
 }

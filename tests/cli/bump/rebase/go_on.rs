@@ -2,7 +2,12 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use crate::bump::{ACCEPT, Bump, SERIES, stop, stopped};
+use crate::tool::Run;
+
+const STATE: &str = ".overlay-rebase/state.json";
 
 /// Adds the tests.
 pub fn add(test: &mut impl FnMut(&str, fn())) {
@@ -15,6 +20,7 @@ pub fn add(test: &mut impl FnMut(&str, fn())) {
     test("rebase/what-it-did-not-put-there-is-not-given-up", rebase_strangers);
     test("rebase/a-series-edited-on-the-way-is-refused", rebase_edited);
     test("rebase/a-moved-pin-can-still-be-given-up", rebase_abort_moved);
+    test("rebase/the-target-keeps-its-name", rebase_named);
 }
 
 fn rebase_skip() {
@@ -206,13 +212,30 @@ fn rebase_abort_moved() {
     let before = bump.files();
     bump.run(&["rebase", "--to", &bump.commits[1]]).assert_status(0);
     // As a kill right after the pin moved leaves it.
-    let (from, to) = (&bump.commits[0], &bump.commits[1]);
-    let upstream = bump.tool.path("clone").display().to_string();
-    let state = serde_json::json!({
-        "schema": 1, "from": from, "to": to, "name": "x", "upstream": upstream, "series": "",
-        "decisions": { "entries": {}, "accepted": {} }, "stopped": null, "publishing": true,
-    });
-    bump.write(".overlay-rebase/state.json", &state.to_string());
+    bump.write(".overlay-rebase/state.json", &bump.moved_state(1));
     bump.run(&["rebase", "--abort"]).assert_status(0);
     assert_eq!(bump.files(), before);
+}
+
+/// A branch may lead elsewhere by the time the rebase goes on; its name is said all the same.
+fn rebase_named() {
+    let bump = stopped();
+    let head = |run: &Run| run.stdout().lines().next().unwrap_or_default().to_owned();
+    let begun = format!("{} (main, ", &bump.commits[4][..8]);
+    bump.commit("main", "Later (#15)", |clone| fs::write(clone.join("more.txt"), "x").unwrap());
+    let run = bump.run(&["rebase", "--skip", "ours"]);
+    run.assert_status(0);
+    assert!(head(&run).contains(&begun), "{}", run.shown());
+    let bump = Bump::new();
+    bump.run(&["rebase", "--to", "main~2"]).assert_status(1);
+    // As an older version wrote it.
+    let mut state: Value = serde_json::from_str(&bump.read(STATE)).unwrap();
+    assert!(state.as_object_mut().unwrap().remove("contracts").is_some());
+    bump.write(STATE, &state.to_string());
+    let told = bump.run(&["status"]).stderr().to_owned();
+    assert!(told.contains("that do not hold; `"), "{told}");
+    let standing = bump.run(&["rebase"]);
+    assert!(standing.stdout().contains("rebase --continue\n"), "{}", standing.shown());
+    let run = bump.run(&["rebase", "--continue", "--accept", ACCEPT, "--format", "json"]);
+    assert_eq!(run.json()["target"]["name"], "main~2", "{}", run.shown());
 }
