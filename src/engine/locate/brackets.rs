@@ -321,7 +321,7 @@ impl<'t> Brackets<'t> {
 
 /// The field that the first words of a row give a value: `"a": 1`, `.a = 1`, `{"a", 1}`.
 fn field<'t>(words: &[Word<'t>]) -> Option<&'t [u8]> {
-    let words: Vec<&[u8]> = words.iter().map(|word| word.1).collect();
+    let words: Vec<&[u8]> = words.iter().take(4).map(|word| word.1).collect();
     match words[..] {
         [key, b":", _, ..] if is_string(&(0, key)) => key.get(1..key.len() - 1),
         [b"{", key, b",", _, ..] if is_string(&(0, key)) => key.get(1..key.len() - 1),

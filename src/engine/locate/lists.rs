@@ -39,6 +39,9 @@ pub(super) fn same_lists(
     let (Some(old), Some(new)) = (openings(then, was, depth), openings(now, is, depth)) else {
         return Ok(());
     };
+    if plain::got_title(then.1.language, &old, &new) {
+        return Ok(());
+    }
     openings::same(
         &openings::Side { text: then.0, around: &old, all: &|| heads(then, was.start) },
         &openings::Side { text: now.0, around: &new, all: &|| heads(now, is.start) },

@@ -91,16 +91,14 @@ impl Language {
     /// How many lines a line quotes of those below it: a fence, a here-document.
     fn quoted(self, code: &[u8], below: &[&[u8]]) -> Option<usize> {
         let ends: &[u8] = match self {
-            Self::Markdown if code.starts_with(b"```") => b"```",
-            Self::Markdown if code.starts_with(b"~~~") => b"~~~",
+            Self::Markdown => fence(code)?,
             Self::Shell if !code.starts_with(b"#") => here_document(code)?,
             _ => return None,
         };
         let is_last = |line: &&[u8]| match self {
-            Self::Markdown => {
-                let line = line.trim_ascii();
-                line.starts_with(ends) && line.iter().all(|b| *b == ends[0])
-            }
+            Self::Markdown => fence(line.trim_ascii_end()).is_some_and(|fence| {
+                line.trim_ascii_end().ends_with(fence) && fence.starts_with(ends)
+            }),
             _ => line.trim_ascii() == ends,
         };
         below.iter().position(is_last).map(|last| last + 1)
@@ -154,6 +152,13 @@ pub(super) fn openings(
         found.push(script.language.opening(text, all, at));
     }
     Some(found)
+}
+
+/// Whether prose got a heading above those that it had: it is the same prose.
+pub(super) fn got_title(language: Language, old: &[Opening], new: &[Opening]) -> bool {
+    let more = new.len().saturating_sub(old.len());
+    let mut kept = old.iter().zip(&new[more..]);
+    language == Language::Markdown && more > 0 && kept.all(|(old, new)| old.what == new.what)
 }
 
 /// The words of all that heads anything and has no label.
@@ -217,6 +222,14 @@ fn heading(line: &[u8]) -> Option<(usize, &[u8])> {
     (is_one && is_first).then_some((level, title))
 }
 
+/// What begins or ends lines of Markdown that are code, in an item of a list or not.
+fn fence(code: &[u8]) -> Option<&[u8]> {
+    let begin = code.iter().position(|b| !b"-*+> ".contains(b))?;
+    let length = code[begin..].iter().take_while(|b| **b == code[begin]).count();
+    let is_one = length > 2 && matches!(code[begin], b'`' | b'~');
+    (is_one && !code[begin + length..].contains(&b'`')).then(|| &code[begin..begin + length])
+}
+
 /// The function that a line of the shell begins.
 fn function(code: &[u8]) -> Option<&[u8]> {
     let name = code.strip_prefix(b"function ").map(<[u8]>::trim_ascii_start);
@@ -232,7 +245,8 @@ fn list(code: &[u8]) -> Option<&[u8]> {
     let name = &code[..memchr::memmem::find(code, b"=(")?];
     let name = name.strip_suffix(b"+").unwrap_or(name);
     let name = name.rsplit(|b| *b == b' ').next()?;
-    name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_').then_some(name)
+    let in_name = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    (!name.is_empty() && name.iter().all(in_name)).then_some(name)
 }
 
 /// The word that ends the here-document which a line of the shell begins.

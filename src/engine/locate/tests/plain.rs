@@ -124,7 +124,17 @@ fn what_is_no_head_may_change() {
         (two(Toml, ["# [a]\n", "# [b]\n"], "x# = 1", "[t]\n", ""), "; c\n"),
         (
             two(Markdown, ["```\n# a\n```\n", "~~~\n# b\n~~~\n"], "It is #.", "# T\n", ""),
-            "~~~~\n# c\n~~~~\n",
+            "~~~~\n# c\n~~~\n# d\n~~~~\n",
+        ),
+        (
+            two(
+                Markdown,
+                ["- ```a\n  # a\n  ```\n", "- ```b\n  # b\n  ```\n"],
+                "It is #.",
+                "# T\n",
+                "",
+            ),
+            "- ```c\n  # c\n  ```\n",
         ),
         (two(Shell, ["# a\n", "# b\n"], "  c #", "f() {\n", "}\n"), "  # c\n"),
         (
@@ -145,6 +155,22 @@ fn what_is_no_head_may_change() {
         let renamed = base.replacen(['k', 't', 'T', 'f'], "z", 1);
         let places = in_language(two.language, &put(two.line, &base), &base, &renamed);
         assert_eq!(classes(&places), ["conflict"], "{renamed}");
+    }
+}
+
+/// It is listed, as whatever changes above.
+#[test]
+fn prose_may_get_a_title() {
+    let line = "It is #.";
+    for before in ["", "## A\n"] {
+        let base = format!("{before}{}", ten(line));
+        let text = format!("# T\n\n{base}");
+        let places = in_language(Language::Markdown, &put(line, &base), &base, &text);
+        assert!(shows(&places, "+# T"), "{places:?}");
+        let text = format!("{base}## B\n");
+        let text = text.replacen("It is 2.", "## B\nIt is 2.", 1);
+        let places = in_language(Language::Markdown, &put(line, &base), &base, &text);
+        assert_eq!(places[0].is_ok(), before.is_empty(), "{places:?}");
     }
 }
 
