@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::{ErrorCode, Repository, RepositoryInitOptions};
+use git2::{Repository, RepositoryInitOptions};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
@@ -73,11 +73,9 @@ impl Store {
     /// # Errors
     /// The repository is another user's, and not ours to make anew.
     pub(super) fn marks(&self) -> Result<Vec<ObjectId>, GitError> {
-        let repository = match Repository::open(self.path()) {
+        let repository = match super::open(self.path()) {
             Ok(repository) => repository,
-            Err(e) if e.code() == ErrorCode::Owner => {
-                return Err(in_cache(super::unopened(self.path(), e)));
-            }
+            Err(e @ GitError::Owner { .. }) => return Err(in_cache(e)),
             Err(_) => return Ok(Vec::new()),
         };
         let Ok(references) = repository.references_glob(&format!("{WHOLE}/*")) else {

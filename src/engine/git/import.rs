@@ -51,10 +51,7 @@ impl Default for Limits {
 /// None does, or not in its time.
 pub fn reach(address: &str, limits: Limits) -> Result<(), GitError> {
     match address_of(address)? {
-        Address::Folder(path) => match Repository::open(&path) {
-            Ok(_) => Ok(()),
-            Err(source) => Err(super::unopened(&path, source)),
-        },
+        Address::Folder(path) => super::open(&path).map(drop),
         Address::Server(url) => {
             prepare(limits);
             let unreachable = |source| super::unreachable(url, &source);

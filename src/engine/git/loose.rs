@@ -12,6 +12,9 @@ use flate2::read::ZlibDecoder;
 use git2::{Error, ObjectType, Odb, Oid, Repository};
 use rustix::fs::OFlags;
 
+use super::to_id;
+use crate::snapshot::ObjectId;
+
 /// The loose objects of a repository. Their folders are those that were there when it
 /// was opened: git gives an object its name when the file is whole.
 pub(super) struct Loose {
@@ -35,8 +38,8 @@ impl Loose {
         Self { folders: object_folders(repository).into_iter().map(with_bytes).collect() }
     }
 
-    /// An object's kind and bytes, not hashed yet; nothing where no file is its own, or
-    /// its file is damaged and a pack has it whole: libgit2 asks the packs first.
+    /// An object's kind and bytes, not hashed yet; nothing where no file is its own. One
+    /// whose file is damaged comes from a pack that has it whole.
     pub(super) fn read(&self, id: Oid) -> Result<Option<(ObjectType, Vec<u8>)>, Error> {
         let first = usize::from(id.as_bytes()[0]);
         for (at, (folder, bytes)) in self.folders.iter().enumerate() {
@@ -55,12 +58,18 @@ impl Loose {
             };
             // The packs of its own folder, then those of all that it borrows from.
             let asked_first = if at == 0 { &self.folders[..1] } else { &self.folders };
-            return match is_packed(asked_first, id) {
-                true => Ok(None),
-                false => Err(Error::from_str(&fault)),
+            return match packed(asked_first, id) {
+                Some(object) => Ok(Some(object)),
+                None => Err(Error::from_str(&fault)),
             };
         }
         Ok(None)
+    }
+
+    /// An object's kind and bytes from whichever pack has it whole: libgit2 takes what the
+    /// first has that it asks.
+    pub(super) fn packed(&self, id: Oid) -> Option<(ObjectType, Vec<u8>)> {
+        packed(&self.folders, id)
     }
 
     /// Reads all of them, before libgit2 goes from one to the next by itself.
@@ -92,22 +101,26 @@ fn whole_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a pack of these folders has the object, and gives it.
-fn is_packed(folders: &[(PathBuf, [bool; 256])], id: Oid) -> bool {
-    // libgit2 opens folders of objects: these have the packs, and nothing loose.
-    let Ok(packs) = tempfile::tempdir() else { return false };
-    let Ok(objects) = Odb::new() else { return false };
-    for (at, (folder, _)) in folders.iter().enumerate() {
-        let alone = packs.path().join(at.to_string());
-        let linked = fs::create_dir(&alone)
-            .and_then(|()| symlink(folder.join("pack"), alone.join("pack")))
-            .is_ok();
-        let name = alone.to_str().filter(|_| linked);
-        if name.is_none_or(|name| objects.add_disk_alternate(name).is_err()) {
-            return false;
+/// The object, out of the first pack of these folders that has it whole.
+fn packed(folders: &[(PathBuf, [bool; 256])], id: Oid) -> Option<(ObjectType, Vec<u8>)> {
+    // libgit2 opens folders of objects: this one has a pack, and nothing loose.
+    let alone = tempfile::tempdir().ok()?;
+    let packs = folders.iter().flat_map(|(folder, _)| fs::read_dir(folder.join("pack"))).flatten();
+    let packs = packs.filter_map(|item| Some(item.ok()?.path()));
+    let packs = packs.filter(|path| path.extension().is_some_and(|ending| ending == "pack"));
+    packs.enumerate().find_map(|(at, pack)| {
+        let folder = alone.path().join(at.to_string());
+        fs::create_dir_all(folder.join("pack")).ok()?;
+        for file in [pack.with_extension("idx"), pack] {
+            symlink(&file, folder.join("pack").join(file.file_name()?)).ok()?;
         }
-    }
-    objects.read(id).is_ok()
+        let objects = Odb::new().ok()?;
+        objects.add_disk_alternate(folder.to_str()?).ok()?;
+        let object = objects.read(id).ok()?;
+        let (kind, bytes) = (object.kind(), object.data());
+        let is_whole = ObjectId::of_object(kind.str(), bytes) == to_id(id);
+        is_whole.then(|| (kind, bytes.to_vec()))
+    })
 }
 
 /// `kind length NUL`, and so many bytes.

@@ -10,7 +10,7 @@ use walkdir::WalkDir;
 
 use super::loose::object_folders;
 use super::objects::Handle;
-use super::{GitError, object, to_oid};
+use super::{GitError, index, object, to_oid};
 use crate::snapshot::ObjectId;
 
 /// The commit, checked against its id.
@@ -124,7 +124,6 @@ fn broken_pack(folders: &[PathBuf]) -> Option<String> {
 /// Fails with what keeps git from finding objects in a pack: its index is not as it was
 /// written, or the pack is not the index's.
 fn pack_fault(pack: &Path) -> Result<(), String> {
-    use std::io::{Read, Seek, SeekFrom};
     let unread = |name: &str| {
         let name = name.to_owned();
         move |e: std::io::Error| format!("{name} cannot be read ({e})")
@@ -134,16 +133,7 @@ fn pack_fault(pack: &Path) -> Result<(), String> {
     if Sha1::digest(sums)[..] != own[..] {
         return Err("its index has other bytes than were written".into());
     }
-    let (_, of_pack) = sums.split_last_chunk::<20>().ok_or("its index is cut short")?;
-    let (mut begin, mut end) = ([0; 4], [0; 20]);
-    fs::File::open(pack)
-        .and_then(|mut file| {
-            file.read_exact(&mut begin)?;
-            file.seek(SeekFrom::End(-20))?;
-            file.read_exact(&mut end)
-        })
-        .map_err(unread("it"))?;
-    match begin == *b"PACK" && end == *of_pack {
+    match index::is_of(sums, pack).map_err(unread("it"))? {
         true => Ok(()),
         false => Err("it is not the pack of its index, or not all of it".into()),
     }

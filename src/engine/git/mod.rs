@@ -11,6 +11,7 @@ mod history;
 mod http;
 #[cfg(feature = "fetch")]
 mod import;
+mod index;
 mod lazy;
 mod loose;
 #[cfg(feature = "fetch")]
@@ -43,8 +44,6 @@ pub use self::store::Store;
 pub use self::tree::GitTree;
 
 use self::open::open;
-#[cfg(feature = "fetch")]
-use self::open::unopened;
 
 /// Why objects are not to be had.
 #[derive(Debug, thiserror::Error)]

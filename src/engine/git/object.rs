@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Once};
 
-use git2::{Commit, Error, ObjectType, Oid};
+use git2::{Commit, Error, ErrorCode, ObjectType, Oid};
 
 use super::objects::Handle;
 use super::to_id;
@@ -28,10 +28,15 @@ pub(super) fn any(repository: &Handle<'_>, id: Oid) -> Result<(ObjectType, Arc<[
     {
         return Ok(found);
     }
-    // A pack may have it whole.
     let odb = repository.odb()?;
-    let object = odb.read(id)?;
-    check(object.kind(), object.data())
+    match odb.read(id).and_then(|object| check(object.kind(), object.data())) {
+        // Another pack may have it whole.
+        Err(e) if e.code() != ErrorCode::NotFound => match repository.loose().packed(id) {
+            Some((kind, bytes)) => Ok((kind, bytes.into())),
+            None => Err(e),
+        },
+        read => read,
+    }
 }
 
 /// Reads an object of this kind and checks that it is what its id says.

@@ -7,20 +7,25 @@ use std::path::{Path, PathBuf};
 use git2::{Error, ErrorCode, Repository};
 use walkdir::WalkDir;
 
-use super::GitError;
+use super::loose::object_folders;
+use super::{GitError, index};
 
 /// Opens the repository at `path`.
 ///
 /// # Errors
-/// There is none, a part of it is not there, it is another user's, or what stands in the
-/// place of a file of it would be waited for.
+/// There is none, a part of it is not there, it is another user's, what stands in the
+/// place of a file of it would be waited for, or an index leads out of its pack.
 pub(super) fn open(path: &Path) -> Result<Repository, GitError> {
-    match endless(path) {
-        Some(file) => {
-            let what = format!("{} is no file, and would be waited for", file.display());
-            Err(GitError::Damaged { path: path.to_path_buf(), source: Error::from_str(&what) })
-        }
-        None => Repository::open(path).map_err(|e| unopened(path, e)),
+    let damaged = |what: String| {
+        Err(GitError::Damaged { path: path.to_path_buf(), source: Error::from_str(&what) })
+    };
+    if let Some(file) = endless(path) {
+        return damaged(format!("{} is no file, and would be waited for", file.display()));
+    }
+    let repository = Repository::open(path).map_err(|e| unopened(path, e))?;
+    match index::fault(&object_folders(&repository)) {
+        Some(what) => damaged(what),
+        None => Ok(repository),
     }
 }
 

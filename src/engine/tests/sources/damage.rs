@@ -18,6 +18,8 @@ pub fn add(suite: &mut Suite) {
     suite.test_needing("damage/an object that is cut short comes to an end", git(), half_objects);
     suite.test_needing("damage/what no name leads to does not count", git(), aside);
     suite.test_needing("damage/a pack has what lies damaged beside it", git(), packed_too);
+    suite.test_needing("damage/of two packs one has an object whole", git(), other_pack);
+    suite.test_needing("damage/an index that leads out of its pack", git(), leads_out);
     suite.test_needing("damage/a name that damage hides is no wrong one", git(), hidden_names);
     suite.test_needing("damage/a mirror is made anew", git(), mirror);
     suite.test_needing("damage/folders of objects that lead to each other", git(), alternates);
@@ -211,6 +213,77 @@ fn packed_too() {
         let error = history.resolve(name).unwrap_err();
         assert!(matches!(error, GitError::Damaged { .. }), "{name}: {}", chain(&error));
     }
+}
+
+/// Whichever of the two is asked first.
+fn other_pack() {
+    let setting = Setting::new();
+    let clone = cloned(&setting, &["--bare"]);
+    git(clone.path(), &["-c", "pack.compression=0", "repack", "-q", "-a", "-F"]);
+    let packs = packs(clone.path(), "pack");
+    assert_eq!(packs.len(), 2);
+    for pack in &packs {
+        let whole = std::fs::read(pack).unwrap();
+        let mut spoiled = whole.clone();
+        // `id kind size length offset`
+        let listed = git(clone.path(), &["verify-pack", "-v", &pack.display().to_string()]);
+        for line in listed.lines().filter(|l| l.contains(" blob ") || l.contains(" tree ")) {
+            let number = |at| line.split_whitespace().nth(at).unwrap().parse::<usize>().unwrap();
+            let (length, offset) = (number(3), number(4));
+            spoiled[offset..offset + length].fill(0);
+        }
+        assert_ne!(spoiled, whole);
+        overwrite(pack, &spoiled);
+        let history = History::open(clone.path()).unwrap();
+        history.prove(setting.commit, setting.tree).unwrap();
+        overwrite(pack, &whole);
+    }
+    packs.iter().for_each(|pack| overwrite(pack, b"PACK"));
+    let error = setting.import(&clone.path().display().to_string()).unwrap_err();
+    assert!(matches!(error, GitError::Damaged { .. }), "{}", chain(&error));
+}
+
+/// libgit2 dies of one, at once or when it reads there.
+fn leads_out() {
+    let setting = Setting::new();
+    let told = |clone: &Path, what: &str, why: &str| {
+        for error in [
+            History::open(clone).err().expect(what),
+            setting.import(&clone.display().to_string()).expect_err(what),
+        ] {
+            assert!(matches!(error, GitError::Damaged { .. }), "{what}: {}", chain(&error));
+            assert!(chain(&error).contains(why), "{what}: {}", chain(&error));
+        }
+    };
+    for version in [1, 2] {
+        let clone = cloned(&setting, &["--bare"]);
+        let setting = format!("pack.indexVersion={version}");
+        git(clone.path(), &["-c", &setting, "repack", "-q", "-a", "-d", "-F"]);
+        let index = packs(clone.path(), "idx").remove(0);
+        let whole = std::fs::read(&index).unwrap();
+        // Where the first object's offset stands, in either version.
+        let (begin, before) = if version == 1 { (0, 0) } else { (8, 24) };
+        let counted = whole[begin + 4 * 255..][..4].try_into().unwrap();
+        let objects = u32::from_be_bytes(counted) as usize;
+        let offset = begin + 4 * 256 + before * objects;
+        for (at, bit) in [(0, 0x01), (0, 0x10), (0, 0x40), (1, 0x01)] {
+            let mut bytes = whole.clone();
+            bytes[offset + at] ^= bit;
+            overwrite(&index, &bytes);
+            told(clone.path(), &setting, "beyond the end of its pack");
+        }
+        overwrite(&index, &whole);
+        History::open(clone.path()).unwrap();
+    }
+    let clone = cloned(&setting, &["--bare"]);
+    git(clone.path(), &["multi-pack-index", "write"]);
+    History::open(clone.path()).unwrap();
+    let index = clone.path().join("objects/pack/multi-pack-index");
+    let mut bytes = std::fs::read(&index).unwrap();
+    let offset = bytes.len() - 24;
+    bytes[offset] ^= 0x10;
+    overwrite(&index, &bytes);
+    told(clone.path(), "multi-pack-index", "has other bytes than were written");
 }
 
 /// A name that means none, or that cannot be told to.
