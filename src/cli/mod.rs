@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use self::commands::Command;
-use self::error::CommandError;
+use self::error::{CommandError, Outcome, exit_status};
 use self::ui::{ColorWhen, Format, Ui};
 
 /// Keep a small set of changes alive on a pinned MLX.
@@ -88,7 +88,8 @@ pub fn main() -> ExitCode {
             }
             // Nothing can be done about a closed terminal.
             let _ = usage.print();
-            return ExitCode::from(if failed { 2 } else { 0 });
+            let said = if failed { Err(CommandError::usage("")) } else { Ok(Outcome::Done) };
+            return ExitCode::from(exit_status(&said));
         }
     };
     let GlobalArgs { directory, format, color, offline, quiet } = cli.global;

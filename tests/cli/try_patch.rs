@@ -42,7 +42,7 @@ fn says_where_each_hunk_went() {
     let run = tool.run(["try", "tree", "fix.patch", "--out", "new"]);
     run.assert_status(0);
     let expected = "fix.patch\n  offset       hunk 1 f.txt:3 +1 -0 (stated 1)\n\
-                    1 patch, 1 hunk: 1 of them hold. Wrote new.\n";
+                    1 patch, 1 of 1 hunk hold. Wrote new.\n";
     assert_eq!(run.stdout(), expected);
     assert_eq!(run.stderr(), "");
     assert_eq!(

@@ -258,7 +258,7 @@ fn print(
     let counts = match hunks {
         // What makes, renames or removes files alone.
         0 => format!("{patches} without a hunk"),
-        _ => format!("{patches}, {}: {held} of them hold", render::count(hunks, "hunk")),
+        _ => format!("{patches}, {held} of {} hold", render::count(hunks, "hunk")),
     };
     ui.line(match (holds, wrote) {
         (true, Some(to)) => format!("{counts}. Wrote {}.", to.display()),

@@ -83,7 +83,7 @@ fn strip_level<'w>(
         let level = digits.and_then(|l| l.parse::<u8>().ok()).ok_or_else(|| {
             Refusal::new(
                 Reason::Series,
-                "`-p` without a strip level",
+                "`-p` without a strip level, or with one above 255",
                 "write `-p1`: the number of leading parts of each name to strip",
             )
             .at(place)
