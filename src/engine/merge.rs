@@ -190,6 +190,12 @@ impl<'t> LineMap<'t> {
         self.old[range].iter().map(count).min().unwrap_or(usize::MAX)
     }
 
+    /// Whether the old line stands nowhere else in the old text.
+    #[must_use]
+    pub fn stood_once(&self, line: usize) -> bool {
+        self.old.iter().filter(|other| **other == self.old[line]).count() == 1
+    }
+
     /// Every place in the new text at which the old lines `range` stand together.
     #[must_use]
     pub fn places(&self, range: Range<usize>) -> Vec<usize> {

@@ -1,5 +1,5 @@
-//! What heads lines in YAML, TOML, Markdown and the shell: whatever stands above them on a
-//! lesser level.
+//! What heads lines in YAML, TOML, Markdown, reStructuredText and the shell: whatever stands
+//! above them on a lesser level.
 //!
 //! Most of it is a matter of indentation, which those who write such texts keep to, and
 //! readers go by.
@@ -20,8 +20,10 @@ pub enum Language {
     Yaml,
     /// TOML, and what else has its keys under `[sections]`.
     Toml,
-    /// Prose under headings.
+    /// Prose under headings that begin with `#` or are underlined.
     Markdown,
+    /// Prose under underlined headings.
+    ReStructured,
     /// Commands.
     Shell,
     /// Any other, which the text itself tells.
@@ -37,6 +39,7 @@ impl Language {
             Some("yml" | "yaml") => Self::Yaml,
             Some("toml" | "ini" | "cfg") => Self::Toml,
             Some("md" | "markdown") => Self::Markdown,
+            Some("rst") => Self::ReStructured,
             Some("sh" | "bash" | "zsh") => Self::Shell,
             _ => Self::Other,
         }
@@ -51,6 +54,7 @@ impl Language {
             Self::Toml if section(line).is_some() => 0,
             Self::Toml => indent + 1,
             Self::Markdown => heading(line).map_or(usize::MAX, |(level, _)| level),
+            Self::ReStructured => usize::MAX,
             Self::Shell | Self::Other => indent,
         }
     }
@@ -68,6 +72,11 @@ impl Language {
         while let Some(line) = text.get(at) {
             let (begin, level) = (at, self.level(line));
             at += 1;
+            if let Some(level) = text.get(at).and_then(|below| self.underlined(line, below)) {
+                at += 1;
+                found.push((begin..at, level));
+                continue;
+            }
             let more = self.quoted(line.trim_ascii(), &text[at..]);
             at += more.unwrap_or(0);
             let is_fence = self == Self::Markdown && more.is_some();
@@ -78,10 +87,25 @@ impl Language {
         found
     }
 
+    /// The level of a heading, where the line below it underlines it.
+    fn underlined(self, line: &[u8], below: &[u8]) -> Option<usize> {
+        let kinds: &[u8] = match self {
+            Self::Markdown => b"=-",
+            // Which is above which is each text's own choice; most choose so.
+            Self::ReStructured => b"=-~^\"'`*+#:.",
+            _ => return None,
+        };
+        let (title, rule) = (line.trim_ascii_end(), below.trim_ascii_end());
+        let level = kinds.iter().position(|kind| rule.first() == Some(kind))?;
+        let is_rule = |line: &[u8]| line.iter().all(|b| *b == line[0]);
+        let has_title = title.first().is_some_and(|b| !b.is_ascii_whitespace()) && !is_rule(title);
+        (has_title && is_rule(rule) && rule.len() >= title.len().max(3)).then_some(level + 1)
+    }
+
     /// Whether a line is neither blank nor a comment, nor goes on with what is before it.
     fn is_code(self, code: &[u8]) -> bool {
         match self {
-            Self::Markdown => true,
+            Self::Markdown | Self::ReStructured => true,
             Self::Toml if code.starts_with(b";") => false,
             Self::Shell if matches!(code, b"then" | b"do" | b"{") => false,
             _ => !code.is_empty() && !code.starts_with(b"#"),
@@ -125,7 +149,8 @@ impl Language {
                 }
                 None => key(code, b'=').map(<[u8]>::to_vec),
             },
-            Self::Markdown => heading(line).map(|(_, title)| words(title)),
+            Self::Markdown => Some(words(heading(line).map_or(line, |(_, title)| title))),
+            Self::ReStructured => Some(words(line)),
             Self::Shell => function(code).or_else(|| list(code)).map(<[u8]>::to_vec),
             Self::Other => None,
         };

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::arms::{self, shared};
 use super::functions::{Functions, Scope};
 use super::heads::heading;
+use super::indented::indentation;
 use super::within::Both;
 use super::{Edit, Placed, anywhere};
 use crate::merge::Fate;
@@ -38,7 +39,44 @@ impl Both<'_> {
     pub(super) fn has_twin(&self, were: &[Edit], are: &[Edit], site: &Range<usize>) -> bool {
         let beside = |edit: &Edit| beside(&edit.range, self.base());
         self.has_new_twin(&were[0].range, beside(&were[0]))
-            || were.iter().zip(are).any(|(was, is)| self.has_other_copy(was, is, site))
+            || were.iter().zip(are).any(|(was, is)| {
+                self.has_other_copy(was, is, site) || self.is_doubled(was, is, site)
+            })
+    }
+
+    /// Whether what an edit changes, with as much of the hunk's lines around it as is kept and
+    /// stands in its block, stands a second time where it may be placed as well, though one of
+    /// those lines stood once: under an `if` and under its `else`, say. (Arms of `#if` are told
+    /// by what they state.)
+    fn is_doubled(&self, was: &Edit, is: &Edit, site: &Range<usize>) -> bool {
+        let depth = self.depth_of(was, self.base());
+        let (base, text) = (self.base(), self.text());
+        let full = |line: &&[u8]| !line.trim_ascii().is_empty();
+        let put = was.lines.iter().map(Vec::as_slice);
+        let mut own = base[was.range.clone()].iter().copied().chain(put).filter(full);
+        let least = own.next().map_or(0, indentation);
+        let (was, is) = (&was.range, &is.range);
+        let in_block = |(old, new): &(usize, usize)| {
+            let line = base[*old];
+            line == text[*new] && (!full(&line) || indentation(line) >= least)
+        };
+        let above = (site.start..was.start).rev().zip((0..is.start).rev()).take_while(in_block);
+        let below = (was.end..site.end).zip(is.end..text.len()).take_while(in_block);
+        let told = |(old, _): &(usize, usize)| full(&base[*old]);
+        let first = above.filter(told).last().map_or(was.start, |(old, _)| old);
+        let last = below.filter(told).last().map_or(was.end, |(old, _)| old + 1);
+        let (kept, above) = (first..last, was.start - first);
+        if self.map.most_places(kept.clone()) <= 1 || !kept.clone().any(|l| self.map.stood_once(l))
+        {
+            return false;
+        }
+        let (_, (_, now)) = self.outlined();
+        let may_hold = |at: &usize| {
+            (self.scripted() || now.branches(*at) == now.branches(is.start))
+                && self.same_place(was, &(*at..*at + was.len()), depth).is_ok()
+        };
+        let places = self.map.places(kept).into_iter().map(|at| at + above);
+        places.filter(|at| *at != is.start).any(|at| may_hold(&at))
     }
 
     /// The functions that these edits are in, then and now, each the one of its name or of its

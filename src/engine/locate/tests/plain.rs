@@ -53,7 +53,7 @@ fn shows(places: &[Place], line: &str) -> bool {
 
 #[test]
 fn a_head_with_a_label_keeps_it() {
-    use Language::{Markdown, Shell, Toml, Yaml};
+    use Language::{Markdown, ReStructured, Shell, Toml, Yaml};
     let step = "      a: #";
     for (two, other, same) in [
         (two(Yaml, ["  a:\n", "  b:\n"], "    x#: 1", "", ""), "  c:\n", "  a: &x  # more\n"),
@@ -72,6 +72,16 @@ fn a_head_with_a_label_keeps_it() {
             "name = \"a\"  \n",
         ),
         (two(Markdown, ["## A\n", "## B\n"], "It is #.", "\n", "\n"), "## C\n", "### A\n"),
+        (
+            two(Markdown, ["Sec\n---\n", "Sed\n---\n"], "It is #.", "\n", "\n"),
+            "See\n---\n",
+            "## Sec\n",
+        ),
+        (
+            two(ReStructured, ["Sec\n---\n", "Sed\n---\n"], "It is #.", "T\n===\n\n", "\n"),
+            "See\n---\n",
+            "Sec\n---\n\n",
+        ),
         (
             two(Markdown, ["# A\n## B\n", "# C\n## B\n"], "It is #.", "\n", "\n"),
             "# D\n## B\n",

@@ -146,3 +146,49 @@ fn a_copy_that_has_the_change_does_not_hide_the_old_one() {
     let places = mapped(body, &file(&own), &swapped);
     assert!(places[0].as_ref().is_ok_and(|placed| placed.edits[0].range == (19..19)), "{places:?}");
 }
+
+/// However much context a hunk has.
+#[test]
+fn a_body_in_two_blocks_of_its_function_leaves_the_place_open() {
+    let lines = |indent: &str| -> String { (0..6).map(|n| format!("{indent}a{n}();\n")).collect() };
+    let function = |body: &str| format!("void f() {{\n  setup();\n{body}  end();\n}}\n");
+    let hunks: Vec<String> = (1..=3)
+        .map(|context| {
+            let above: String = (3 - context..3).map(|n| format!("   a{n}();\n")).collect();
+            let below: String = (3..3 + context).map(|n| format!("   a{n}();\n")).collect();
+            let first = 6 - context;
+            let (old, new) = (2 * context, 2 * context + 1);
+            format!("@@ -{first},{old} +{first},{new} @@\n{above}+  mine();\n{below}")
+        })
+        .collect();
+    let (plain, body) = (function(&lines("  ")), lines("  "));
+    for (text, class) in [
+        (format!("  if (x) {{\n{body}  }} else {{\n{body}  }}\n"), "ambiguous"),
+        (format!("  for (;;) {{\n{body}  }}\n  while (x) {{\n{body}  }}\n"), "ambiguous"),
+        // What is beside the change is another's in one of the two.
+        (format!("  if (x) {{\n{}  }} else {{\n{body}  }}\n", body.replace("a2", "b2")), "moved"),
+    ] {
+        for hunk in &hunks {
+            let places = mapped(hunk, &plain, &function(&text));
+            assert_eq!(classes(&places), [class], "{hunk}{text} {places:?}");
+        }
+    }
+    // A function of Python, and one of CMake, whose block ends within the context.
+    for (before, open, close) in
+        [("def f():\n", "    if x:\n", ""), ("function(f)\n", "    if(X)\n", "    endif()\n")]
+    {
+        let other = open.replace(['x', 'X'], "z");
+        let body = lines("        ").replace(';', "");
+        let text = |blocks: &[&str]| {
+            let blocks: String = blocks.iter().map(|open| format!("{open}{body}{close}")).collect();
+            let after = close.replace("    endif", "endfunction");
+            format!("{before}    setup()\n{blocks}{after}\nset(A 1)\nset(B 2)\n")
+        };
+        let hunk = "@@ -6,5 +6,6 @@\n         a2()\n         a3()\n         a4()\n+        mine()\n         a5()\n";
+        let tail =
+            text(&[open]).lines().skip(9).take(2).map(|l| format!(" {l}\n")).collect::<String>();
+        let hunk = hunk.replace("-6,5 +6,6", "-6,6 +6,7") + &tail;
+        let places = mapped(&hunk, &text(&[open]), &text(&[&other, &other.replace('z', "y")]));
+        assert_eq!(classes(&places), ["ambiguous"], "{places:?}");
+    }
+}
