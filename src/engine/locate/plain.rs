@@ -37,7 +37,7 @@ impl Language {
     pub fn of(path: &TreePath) -> Self {
         match path.as_str().rsplit_once('.').map(|(_, extension)| extension) {
             Some("yml" | "yaml") => Self::Yaml,
-            Some("toml" | "ini" | "cfg") => Self::Toml,
+            Some("toml" | "ini" | "cfg" | "lock" | "editorconfig") => Self::Toml,
             Some("md" | "markdown") => Self::Markdown,
             Some("rst") => Self::ReStructured,
             Some("sh" | "bash" | "zsh") => Self::Shell,
