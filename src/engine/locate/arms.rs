@@ -1,7 +1,8 @@
 //! Which arm of a condition lines are in.
 
-use std::collections::HashMap;
 use std::ops::Range;
+
+use foldhash::HashMap;
 
 use super::outline::{Arm, Outlined};
 use crate::cpp::{Condition, meaning};
@@ -80,7 +81,7 @@ pub(super) fn told(
 
 /// How many lines with words two parts of texts share.
 pub(super) fn shared(old: &[&[u8]], new: &[&[u8]]) -> usize {
-    let mut rest: HashMap<&[u8], usize> = HashMap::new();
+    let mut rest: HashMap<&[u8], usize> = HashMap::default();
     new.iter().for_each(|line| *rest.entry(line).or_default() += 1);
     let has_words = |line: &&&[u8]| line.iter().any(u8::is_ascii_alphanumeric);
     let is_there = |line: &&&[u8]| match rest.get_mut(**line) {

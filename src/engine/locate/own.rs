@@ -79,30 +79,29 @@ impl Both<'_> {
             return Ok(());
         }
         let (Some(then), Some(now)) = headings else { return Ok(()) };
-        // What is over before the lines heads them in neither text.
-        let past = |text: &[&[u8]], heading: usize, until: usize| {
-            let before = text[heading..until.max(heading)].concat();
-            matches!(brackets(&before), (0, 0, b";" | b"}")) || depth == Some(0) && is_call(&before)
-        };
-        if past(base, then, was.start) && past(text, now, is.start) {
-            return Ok(());
-        }
         let mut names = (class_name(base, then, was.start), class_name(text, now, is.start));
         // A head that was not read as a function's may be one all the same.
         if names == (None, None) && !self.is_read(then) {
             names = (heading_name(base, then, was.start), heading_name(text, now, is.start));
         }
-        match names {
-            (Some(then), Some(now)) if then != now && !self.in_one_list(was, is) => {
-                let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-                Err(format!(
-                    "its lines stand here, but under `{}`, and it was made for `{}`",
-                    shown(&now),
-                    shown(&then)
-                ))
-            }
-            _ => Ok(()),
+        let (Some(before), Some(after)) = names else { return Ok(()) };
+        // What is over before the lines heads them in neither text.
+        let past = |text: &[&[u8]], heading: usize, until: usize| {
+            let before = text[heading..until.max(heading)].concat();
+            matches!(brackets(&before), (0, 0, b";" | b"}")) || depth == Some(0) && is_call(&before)
+        };
+        if before == after
+            || past(base, then, was.start) && past(text, now, is.start)
+            || self.in_one_list(was, is)
+        {
+            return Ok(());
         }
+        let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+        Err(format!(
+            "its lines stand here, but under `{}`, and it was made for `{}`",
+            shown(&after),
+            shown(&before)
+        ))
     }
 }
 

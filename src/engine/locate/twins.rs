@@ -71,8 +71,9 @@ impl Both<'_> {
             return false;
         }
         let (_, (_, now)) = self.outlined();
+        let around = |line: usize| (now.branches(line), now.function(text, line));
         let may_hold = |at: &usize| {
-            (self.scripted() || now.branches(*at) == now.branches(is.start))
+            (self.scripted() || around(*at) == around(is.start))
                 && self.same_place(was, &(*at..*at + was.len()), depth).is_ok()
         };
         let places = self.map.places(kept).into_iter().map(|at| at + above);
