@@ -203,8 +203,8 @@ impl Lock {
     /// The file cannot be made or locked.
     pub fn wait(path: &Path, what: &str, progress: &dyn Progress) -> Result<Self, CacheError> {
         let failed = |source| CacheError::Lock { path: path.to_path_buf(), source };
-        // A folder is no lock of ours, and nobody holds it.
-        if path.is_dir() {
+        // A folder or a pipe is no lock of ours, and nobody holds it.
+        if path.metadata().is_ok_and(|there| !there.is_file()) {
             remove(path)?;
         }
         let file = File::options()

@@ -104,10 +104,20 @@ pub fn run(mut args: Args, ui: &mut Ui) -> Result<Outcome, CommandError> {
         render_rebase::standing(ui, &project.root, &state);
         return Ok(Outcome::NeedsPerson);
     }
+    if args.ends.to.is_some() || args.ends.source.pin.is_some() {
+        return Err(CommandError::usage(format!(
+            "a rebase from {} to {} is under way, and keeps both: leave --to and --pin out",
+            state.from, state.name
+        ))
+        .hint("`overlay rebase --abort` gives it up"));
+    }
     let Some(mut session) = Session::resume(&project.root)? else {
         return Err(CommandError::usage("no rebase is under way"));
     };
+    // Another process may have moved the pin before it let this one go on.
+    let project = Project::find(&project.root)?;
     if args.abort {
+        let state = session.state.clone();
         session.abort(&project)?;
         render_rebase::aborted(ui, &state);
         return Ok(Outcome::Done);

@@ -74,9 +74,10 @@ fn lost_part(path: &Path) -> Option<&'static str> {
 }
 
 /// The files that libgit2 opens with the repository, or as soon as it is asked for one.
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     ".git",
     "HEAD",
+    "FETCH_HEAD",
     "config",
     "packed-refs",
     "shallow",

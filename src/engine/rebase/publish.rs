@@ -2,11 +2,13 @@
 //! in this order. Only the last rename makes it so; what a kill leaves before
 //! that is taken away by the next run.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, value};
+use walkdir::WalkDir;
 
 use crate::drift::{State, judge};
 use crate::listing::Listing;
@@ -68,6 +70,12 @@ pub fn publish(
 /// # Errors
 /// It is.
 pub(super) fn require_free(root: &Path, to: ObjectId) -> Result<(), RebaseError> {
+    let patches = root.join(crate::pin::PATCHES).canonicalize();
+    if patches.is_ok_and(|patches| pin_file(root).starts_with(patches)) {
+        let what = "it is a link to where the series are, and a rebase writes old and new facts \
+                    there; put the file itself in its place";
+        return Err(RebaseError::State { path: root.join(PIN_FILE), what: what.into() });
+    }
     let place = folder(root, to);
     let ways = [
         (aside(&place), "it is in the way of the new folder, which is written there; move it away"),
@@ -101,9 +109,22 @@ fn pin_file(root: &Path) -> PathBuf {
 /// moved.
 ///
 /// # Errors
-/// It cannot be removed.
+/// It cannot be removed, or a person put a file into the new folder.
 pub(super) fn clear(root: &Path, from: ObjectId, to: ObjectId) -> Result<(), RebaseError> {
     let place = folder(root, to);
+    // Each patch keeps its file's name.
+    let names: BTreeSet<_> = WalkDir::new(folder(root, from))
+        .into_iter()
+        .filter_map(|item| Some(item.ok()?.file_name().to_owned()))
+        .chain([SERIES_FILE.into(), LISTING.into()])
+        .collect();
+    for item in fs::read_dir(&place).into_iter().flatten().filter_map(Result::ok) {
+        if !names.contains(&item.file_name()) {
+            let what = "the rebase did not put it there, and with the new folder it would be lost; \
+                        move it away, then say it again";
+            return Err(RebaseError::State { path: item.path(), what: what.into() });
+        }
+    }
     remove(&aside(&place))?;
     remove(&place)?;
     let [kept, draft] = with_draft(&kept_file(root, from));

@@ -122,16 +122,21 @@ fn digest(series: &Series) -> String {
 /// It cannot be read.
 pub fn standing(root: &Path) -> Result<Option<State>, RebaseError> {
     let path = root.join(FOLDER).join(STATE);
+    let is_none = |what: &str| {
+        let what = format!("it is {what}, and no state of a rebase; move it away");
+        RebaseError::State { path: path.clone(), what }
+    };
+    // A pipe would be waited for.
+    if fs::metadata(&path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+        return Err(is_none("no file"));
+    }
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         // A file in the folder's place is a user's, and told where a folder is needed.
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(e) if e.kind() == ErrorKind::IsADirectory => {
-            let what = "it is a folder, and no state of a rebase; move it away".into();
-            return Err(RebaseError::State { path, what });
-        }
+        Err(e) if e.kind() == ErrorKind::IsADirectory => return Err(is_none("a folder")),
         Err(e) => return Err(io(&path, "cannot be read")(e)),
     };
     let wrong = |what: String| RebaseError::State { path: path.clone(), what };

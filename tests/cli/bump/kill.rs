@@ -31,7 +31,7 @@ fn half_written() -> (Bump, BTreeMap<String, Vec<u8>>) {
         ".overlay-rebase/state.json",
         &state.replace("\"publishing\": false", "\"publishing\": true"),
     );
-    bump.write(&format!("{}/half.patch", bump.folder(4)), "x");
+    bump.write(&format!("{}/ours.patch", bump.folder(4)), "x");
     bump.write(&format!("{}.toml", bump.folder(0)), &bump.read("mlx-pin.toml"));
     // A file that was being written.
     let kept = bump.folder(0).replace("patches/", "patches/.");
@@ -45,8 +45,18 @@ fn rebase_half_written() {
     bump.run(&["rebase", "--abort"]).assert_status(0);
     assert_eq!(bump.files(), before);
     let (bump, _) = half_written();
-    bump.run(&["rebase", "--skip", "ours"]).assert_status(0);
-    assert!(!bump.tool.path(format!("{}/half.patch", bump.folder(4))).exists());
+    // A person's file in the new folder is not the rebase's to remove.
+    let mine = format!("{}/NOTES", bump.folder(4));
+    bump.write(&mine, "mine");
+    for way in [&["--skip", "ours"][..], &["--abort"], &["--continue"]] {
+        let run = bump.run(&[&["rebase"], way].concat());
+        run.assert_status(3);
+        assert!(run.stderr().contains("the rebase did not put it there"), "{}", run.shown());
+        assert_eq!(bump.read(&mine), "mine");
+    }
+    std::fs::remove_file(bump.tool.path(&mine)).unwrap();
+    bump.run(&["rebase", "--continue"]).assert_status(0);
+    assert!(!bump.tool.path(format!("{}/ours.patch", bump.folder(4))).exists());
     assert_eq!(bump.drift(4).0, Some(0));
 }
 

@@ -364,6 +364,14 @@ fn rebase_taken_folder() {
     }
     // Put there while the rebase was under way.
     let bump = stopped();
+    // It keeps its target.
+    for other in [["--to", "main"], ["--pin", &bump.commits[0]]] {
+        for way in [&["--continue"][..], &["--abort"], &["--skip", "ours"]] {
+            let run = bump.run(&[&["rebase"], way, &other].concat());
+            run.assert_status(2);
+            assert!(run.stderr().contains("leave --to and --pin out"), "{}", run.shown());
+        }
+    }
     let mine = format!("{}/mine.txt", bump.folder(4));
     bump.write(&mine, "mine");
     bump.run(&["rebase", "--skip", "ours"]).assert_status(3);
@@ -389,6 +397,17 @@ fn rebase_linked_pin() {
     bump.write(".overlay-rebase/state.json", &bump.moved_state(1));
     bump.run(&["rebase", "--abort"]).assert_status(0);
     assert!(is_link());
+    assert_eq!(bump.files(), before);
+    // Where the old pin's facts are to be kept is no place for those of the current one.
+    let bump = Bump::new();
+    let pin = bump.tool.path("mlx-pin.toml");
+    let kept = format!("{}.toml", bump.folder(0));
+    fs::rename(&pin, bump.tool.path(&kept)).unwrap();
+    symlink(&kept, &pin).unwrap();
+    let before = bump.files();
+    let run = bump.run(&["rebase", "--to", &bump.commits[1]]);
+    run.assert_status(3);
+    assert!(run.stderr().contains("a link to where the series are"), "{}", run.shown());
     assert_eq!(bump.files(), before);
 }
 
