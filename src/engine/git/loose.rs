@@ -3,8 +3,10 @@
 //! libgit2 never comes to an end of one whose zlib stream is cut short. So they are read
 //! here, and libgit2 is let at one, or at names that lead to any, when it was seen to end.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -135,7 +137,7 @@ fn unpack(packed: &[u8]) -> Option<(ObjectType, Vec<u8>)> {
 }
 
 /// How far git goes from a repository to one that it borrows from, and on.
-const BORROWS: usize = 5;
+const BORROWS: usize = 6;
 
 /// A repository's folder of objects, and those that it borrows from, each once. One that
 /// is not there is among them.
@@ -146,8 +148,10 @@ pub(super) fn object_folders(repository: &Repository) -> Vec<PathBuf> {
         let to = folders.len();
         for at in from..to {
             let folder = folders[at].clone();
-            let borrowed = fs::read_to_string(folder.join("info/alternates")).unwrap_or_default();
-            for other in borrowed.lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
+            let borrowed = whole_file(&folder.join("info/alternates")).unwrap_or_default();
+            let lines = borrowed.split(|b| *b == b'\n');
+            for other in lines.filter(|line| !line.is_empty() && !line.starts_with(b"#")) {
+                let other = OsStr::from_bytes(other);
                 let other = real(folder.join(other));
                 if !folders.contains(&other) {
                     folders.push(other);

@@ -19,11 +19,17 @@ pub(super) fn open(path: &Path) -> Result<Repository, GitError> {
     let damaged = |what: String| {
         Err(GitError::Damaged { path: path.to_path_buf(), source: Error::from_str(&what) })
     };
-    if let Some(file) = endless(path) {
-        return damaged(format!("{} is no file, and would be waited for", file.display()));
+    let within = path.join(".git");
+    let folder = if within.is_dir() { &within } else { path };
+    if let Some(file) = endless(folder, &OF_ALL, "refs") {
+        return damaged(waited_for(&file));
     }
     let repository = Repository::open(path).map_err(|e| unopened(path, e))?;
-    match index::fault(&object_folders(&repository)) {
+    let folders = object_folders(&repository);
+    if let Some(file) = folders.iter().find_map(|folder| endless(folder, &OF_OBJECTS, "pack")) {
+        return damaged(waited_for(&file));
+    }
+    match index::fault(&folders) {
         Some(what) => damaged(what),
         None => Ok(repository),
     }
@@ -73,32 +79,25 @@ fn lost_part(path: &Path) -> Option<&'static str> {
     lost.first().copied().filter(|_| there.len() >= least)
 }
 
-/// The files that libgit2 opens with the repository, or as soon as it is asked for one.
-const FILES: [&str; 9] = [
-    ".git",
-    "HEAD",
-    "FETCH_HEAD",
-    "config",
-    "packed-refs",
-    "shallow",
-    "commondir",
-    "objects/info/alternates",
-    "objects/info/commit-graph",
-];
+/// The files that libgit2 opens with a repository, or as soon as it is asked for a name.
+const OF_ALL: [&str; 7] =
+    [".git", "HEAD", "FETCH_HEAD", "config", "packed-refs", "shallow", "commondir"];
 
-/// What libgit2 would wait for in the place of a file: a pipe. (Its loose objects it does
-/// not read by itself.)
-fn endless(path: &Path) -> Option<PathBuf> {
+/// Those of a folder of objects, besides the packs. (Its loose objects it does not read by
+/// itself.)
+const OF_OBJECTS: [&str; 2] = ["info/alternates", "info/commit-graph"];
+
+/// What libgit2 would wait for in the place of a file, one of these or any in a folder: a pipe.
+fn endless(above: &Path, files: &[&str], folder: &str) -> Option<PathBuf> {
     let is_endless =
         |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
-    let within = path.join(".git");
-    let folder = if within.is_dir() { &within } else { path };
-    let named = FILES.map(|name| folder.join(name));
-    let listed = ["refs", "objects/pack"].into_iter().flat_map(|name| {
-        let items = WalkDir::new(folder.join(name)).into_iter().filter_map(Result::ok);
-        // A folder's list tells what each is.
-        let odd = items.filter(|item| !item.file_type().is_file() && !item.file_type().is_dir());
-        odd.map(|item| item.path().to_path_buf())
-    });
-    named.into_iter().chain(listed).find(is_endless)
+    let items = WalkDir::new(above.join(folder)).into_iter().filter_map(Result::ok);
+    // A folder's list tells what each is.
+    let odd = items.filter(|item| !item.file_type().is_file() && !item.file_type().is_dir());
+    let odd = odd.map(|item| item.path().to_path_buf());
+    files.iter().map(|name| above.join(name)).chain(odd).find(is_endless)
+}
+
+fn waited_for(file: &Path) -> String {
+    format!("{} is no file, and would be waited for", file.display())
 }

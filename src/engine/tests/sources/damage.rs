@@ -33,7 +33,8 @@ fn lost_commit() {
     let check = |setting: &Setting, clone: &Path, what: &str| {
         let error = setting.import(&clone.display().to_string()).unwrap_err();
         assert!(matches!(error, GitError::Damaged { .. }), "{what}: {}", chain(&error));
-        let read = History::open(clone).unwrap().commit(setting.commit).unwrap_err();
+        let read = History::open(clone).and_then(|history| history.commit(setting.commit));
+        let read = read.unwrap_err();
         assert!(matches!(read, GitError::Damaged { .. }), "{what}: {}", chain(&read));
         setting.check_nothing();
     };
@@ -270,8 +271,23 @@ fn leads_out() {
             let mut bytes = whole.clone();
             bytes[offset + at] ^= bit;
             overwrite(&index, &bytes);
-            told(clone.path(), &setting, "beyond the end of its pack");
+            told(clone.path(), &setting, "has other bytes than were written");
         }
+        // As far as git borrows, and in a file that is no UTF-8.
+        let borrowers = [(); 6].map(|()| tempfile::tempdir().unwrap());
+        let mut lender = clone.path();
+        for borrower in &borrowers {
+            git(borrower.path(), &["init", "-q", "--bare", "."]);
+            let objects = lender.join("objects");
+            let listed = [b"# \xff\n", objects.as_os_str().as_encoded_bytes(), b"\n"].concat();
+            std::fs::write(borrower.path().join("objects/info/alternates"), listed).unwrap();
+            lender = borrower.path();
+            told(lender, &setting, "has other bytes than were written");
+        }
+        let pipe = clone.path().join("objects/pack/pack-1.idx");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        told(lender, &setting, "would be waited for");
+        std::fs::remove_file(&pipe).unwrap();
         overwrite(&index, &whole);
         History::open(clone.path()).unwrap();
     }
