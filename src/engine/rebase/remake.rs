@@ -48,7 +48,9 @@ pub(super) fn remake(
         return Ok(Remade::Same);
     }
     let careful = careful(&patch.files, files, hunks, around)?;
-    if careful.iter().all(Option::is_none) {
+    // A change of a mode, say, that upstream made to a file which it renamed.
+    let paths = files.iter().flat_map(|file| file.from.iter().chain([&file.path]));
+    if careful.iter().all(Option::is_none) || is_after(around.before, paths, around)? {
         return Ok(Remade::Landed);
     }
     let out = with_prose(patch, &careful);

@@ -522,3 +522,18 @@ fn a_folder_where_the_entry_has_a_file_is_chosen() {
     });
     assert_eq!(files, Ok(vec![found("d/one", Mode::Regular, "both\n")]));
 }
+
+#[test]
+fn a_mode_that_upstream_made_in_a_file_it_renamed_has_landed() {
+    let patch = "diff --git a/m b/m\nold mode 100644\nnew mode 100755\n";
+    let (pin, target) = (tree(&[text("m", LINES)]), tree(&[("n", Mode::Executable, LINES)]));
+    for patch in [patch.to_owned(), format!("From: me\nSubject: run it\n\n---\n m | 0\n\n{patch}")]
+    {
+        let root = tempfile::tempdir().expect("a folder");
+        let series = series(root.path(), &patch);
+        let names = Names { pin: "pin", target: "to", id: &"2".repeat(40) };
+        let plan = plan(&series, &pin, &target, names, &Decisions::default()).expect("planned");
+        assert!(plan.is_whole(), "{:?}", plan.stop);
+        assert!(!plan.entries[0].outcome.stays(), "{:?}", plan.entries[0].outcome);
+    }
+}
