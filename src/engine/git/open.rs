@@ -14,7 +14,8 @@ use super::{GitError, index};
 ///
 /// # Errors
 /// There is none, a part of it is not there, it is another user's, what stands in the
-/// place of a file of it would be waited for, or an index leads out of its pack.
+/// place of a file of it would be waited for, or the index of a pack is not as it was
+/// written.
 pub(super) fn open(path: &Path) -> Result<Repository, GitError> {
     let damaged = |what: String| {
         Err(GitError::Damaged { path: path.to_path_buf(), source: Error::from_str(&what) })

@@ -6,6 +6,7 @@ use super::arms::{self, shared};
 use super::functions::{Functions, Scope};
 use super::heads::heading;
 use super::indented::indentation;
+use super::plain::Language;
 use super::within::Both;
 use super::{Edit, Placed, anywhere};
 use crate::merge::Fate;
@@ -53,8 +54,8 @@ impl Both<'_> {
         let (base, text) = (self.base(), self.text());
         let full = |line: &&[u8]| !line.trim_ascii().is_empty();
         let put = was.lines.iter().map(Vec::as_slice);
-        let mut own = base[was.range.clone()].iter().copied().chain(put).filter(full);
-        let least = own.next().map_or(0, indentation);
+        let own = base[was.range.clone()].iter().copied().chain(put);
+        let least = Language::Other.depth(own).unwrap_or(0);
         let (was, is) = (&was.range, &is.range);
         let in_block = |(old, new): &(usize, usize)| {
             let line = base[*old];
